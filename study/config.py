@@ -1,0 +1,262 @@
+"""study.toml → Study. What a study folder holds, and the names of its files."""
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from study import content
+from study.errors import StudyError, joined
+from study.records import Content, Metric, Source
+
+FILE = "study.toml"
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StudySection(Strict):
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    title: str
+    seed: int = Field(ge=0)
+
+
+class ContentSection(Strict):
+    cases: str
+    prompts: str
+    checklists: str | None = None
+
+
+class SourceRow(BaseModel):
+    """Who answers. Keys beyond these three are settings of the source's kind; `generation` checks them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    id: str = Field(min_length=1)
+    kind: str
+    title: str | None = None
+
+
+class MetricRow(Strict):
+    id: str = Field(min_length=1)
+    item: Literal["utterance", "encounter"]
+    low: float
+    high: float
+    level: Literal["nominal", "ordinal", "interval", "ratio"] = "ordinal"
+    step: float | None = 1.0
+    question: str = ""
+    anchors: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _scale(self) -> Self:
+        if self.high <= self.low:
+            raise ValueError(f"high {self.high:g} must be above low {self.low:g}")
+        points = round((self.high - self.low) / self.step) + 1 if self.step else None
+        if self.anchors and len(self.anchors) != points:
+            raise ValueError(f"{len(self.anchors)} anchors for a scale of {points} points")
+        return self
+
+
+class PanelSection(Strict):
+    """The human raters: so many (named rater-01 …), or by name."""
+
+    raters: int | tuple[str, ...] = Field(default=0)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        if isinstance(self.raters, tuple):
+            return self.raters
+        width = max(2, len(str(self.raters)))
+        return tuple(f"rater-{i:0{width}d}" for i in range(1, self.raters + 1))
+
+
+class DesignSection(Strict):
+    """Who rates what: everything (crossed), or balanced incomplete blocks of encounters."""
+
+    kind: Literal["crossed", "incomplete"] = "crossed"
+    raters_per_encounter: int | None = Field(default=None, ge=1)
+    apart: int = Field(default=3, ge=1)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.kind == "incomplete") != (self.raters_per_encounter is not None):
+            raise ValueError("raters_per_encounter goes with kind = \"incomplete\", and only with it")
+        return self
+
+
+class AnalysisSection(Strict):
+    """Formulas in lme4 notation that replace the design's own, per kind of item."""
+
+    utterance: str | None = None
+    encounter: str | None = None
+
+
+class StudyFile(Strict):
+    study: StudySection
+    content: ContentSection | None = None
+    source: tuple[SourceRow, ...] = ()
+    metric: tuple[MetricRow, ...] = ()
+    panel: PanelSection = PanelSection()
+    design: DesignSection = DesignSection()
+    analysis: AnalysisSection = AnalysisSection()
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        for what, rows in (("source", self.source), ("metric", self.metric)):
+            names = [row.id for row in rows]
+            if again := sorted({n for n in names if names.count(n) > 1}):
+                raise ValueError(f"{what} {again[0]} stands twice")
+        if not self.metric:
+            raise ValueError("no metric: a study needs at least one [[metric]]")
+        return self
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study folder: what its study.toml says, and where its files lie."""
+
+    folder: Path
+    study_id: str
+    title: str
+    seed: int
+    sources: tuple[Source, ...]
+    metrics: tuple[Metric, ...]
+    raters: tuple[str, ...]
+    design: DesignSection
+    analysis: AnalysisSection
+    content_files: ContentSection | None
+    digest: str
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    @property
+    def responses(self) -> Path:
+        return self.path("responses.parquet")
+
+    @property
+    def items(self) -> Path:
+        return self.path("items.parquet")
+
+    @property
+    def assignment(self) -> Path:
+        return self.path("assignment.parquet")
+
+    @property
+    def key(self) -> Path:
+        return self.path("key.parquet")
+
+    @property
+    def ratings(self) -> Path:
+        return self.path("ratings.parquet")
+
+    @property
+    def results(self) -> Path:
+        return self.path("results")
+
+    def metric(self, metric_id: str) -> Metric:
+        """The metric of that name.
+
+        Raises
+        ------
+        StudyError : if there is none
+        """
+        for metric in self.metrics:
+            if metric.metric_id == metric_id:
+                return metric
+        known = ", ".join(m.metric_id for m in self.metrics)
+        raise StudyError(f"{self.folder / FILE}: no metric {metric_id}; its metrics are {known}")
+
+    def content(self) -> Content:
+        """Cases, prompts and checklists of this study, loaded and checked.
+
+        Raises
+        ------
+        StudyError : if the study has no [content], or a content file is wrong
+        """
+        if self.content_files is None:
+            raise StudyError(f"{self.folder / FILE}: has no [content]; its ratings were imported, "
+                             "so there are no cases and prompts to work from")
+        files = self.content_files
+        checklists = self.path(files.checklists) if files.checklists else None
+        return content.load(self.path(files.cases), self.path(files.prompts), checklists)
+
+
+def load(folder: Path) -> Study:
+    """The study of a folder.
+
+    Raises
+    ------
+    StudyError : if study.toml is absent or wrong; all problems of the file in one message, each with its place
+    """
+    path = folder / FILE
+    if not folder.is_dir():
+        raise StudyError(f"{folder}: no such study folder; `study new {folder}` makes one")
+    if not path.is_file():
+        raise StudyError(f"{path}: not found; a study folder has one (`study new` makes it)")
+    raw = path.read_bytes()
+    try:
+        parsed = StudyFile.model_validate(tomllib.loads(raw.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise StudyError(f"{path}: is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{path}: is not TOML: {error}") from None
+    except ValidationError as error:
+        raise StudyError(joined([f"{path}: {_problem(e)}" for e in error.errors()])) from None
+    return _study(folder, parsed, hashlib.sha256(raw).hexdigest())
+
+
+def _study(folder: Path, file: StudyFile, digest: str) -> Study:
+    return Study(
+        folder=folder,
+        study_id=file.study.id,
+        title=file.study.title,
+        seed=file.study.seed,
+        sources=tuple(Source(s.id, s.kind, s.title or s.id, dict(s.model_extra or {})) for s in file.source),
+        metrics=tuple(
+            Metric(m.id, m.item, m.low, m.high, m.level, m.question, m.anchors, m.step) for m in file.metric
+        ),
+        raters=file.panel.ids,
+        design=file.design,
+        analysis=file.analysis,
+        content_files=file.content,
+        digest=digest,
+    )
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "study": StudySection,
+    "content": ContentSection,
+    "source": SourceRow,
+    "metric": MetricRow,
+    "panel": PanelSection,
+    "design": DesignSection,
+    "analysis": AnalysisSection,
+}
+
+
+def _problem(error: dict) -> str:
+    place = [str(p + 1) if isinstance(p, int) else p for p in error["loc"]]
+    known = _SECTIONS.get(place[0], StudyFile) if len(place) > 1 else StudyFile
+    where = _table(place[:-1])
+    match error["type"]:
+        case "missing":
+            return f"{where} lacks {place[-1]}"
+        case "extra_forbidden":
+            return f"{where} has an unknown key {place[-1]}; known are {', '.join(known.model_fields)}"
+        case "value_error":
+            return f"{_table(place)}: {error['ctx']['error']}"
+    return f"{where} {place[-1]} = {error['input']!r}: {error['msg']}"
+
+
+def _table(place: list[str]) -> str:
+    """A place as it looks in the file: `[design]`, `metric 3`, `the file`."""
+    if not place:
+        return "the file"
+    if len(place) > 1:
+        return f"{place[0]} {place[1]}"
+    return f"[{place[0]}]"

@@ -1,0 +1,296 @@
+"""Every table of a study: its columns, key and allowed values. The only Parquet code."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from study.errors import TableError, joined
+from study.records import Metric
+
+Type = Literal["text", "integer", "real", "boolean", "time"]
+
+_ARROW = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "real": pa.float64(),
+    "boolean": pa.bool_(),
+    "time": pa.timestamp("us", tz="UTC"),
+}
+_SHOWN = 5  # how many offending rows a message names
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `null` allows missing values, `optional` allows the column itself to be absent."""
+
+    name: str
+    type: Type = "text"
+    null: bool = False
+    allowed: tuple[str, ...] = ()
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    def column(self, name: str) -> Column:
+        return next(c for c in self.columns if c.name == name)
+
+    @property
+    def names(self) -> list[str]:
+        return [c.name for c in self.columns]
+
+
+KINDS = ("utterance", "encounter")
+RATER_KINDS = ("human", "judge", "rule")
+
+RESPONSES = Table(
+    "responses",
+    (
+        Column("prompt_id"),
+        Column("case_id"),
+        Column("source_id"),
+        Column("status"),
+        Column("text", null=True),
+        Column("detail", null=True),
+    ),
+    key=("prompt_id", "source_id"),
+)
+ITEMS = Table(
+    "items",
+    (
+        Column("label"),
+        Column("kind", allowed=KINDS),
+        Column("case_id", null=True),
+        Column("prompt_id", null=True),
+        Column("encounter", null=True),
+        Column("turn", "integer", null=True),
+        Column("category", null=True),
+        Column("form", null=True),
+        Column("text", null=True),
+    ),
+    key=("label",),
+)
+KEY = Table("key", (Column("label"), Column("source_id")), key=("label",))
+ASSIGNMENT = Table(
+    "assignment",
+    (
+        Column("rater_id"),
+        Column("position", "integer"),
+        Column("label"),
+        Column("block", "integer"),
+        Column("role", allowed=("main", "repeat", "probe", "train")),
+    ),
+    key=("rater_id", "position"),
+)
+RATINGS = Table(
+    "ratings",
+    (
+        Column("rater_id"),
+        Column("rater_kind", allowed=RATER_KINDS),
+        Column("label"),
+        Column("metric_id"),
+        Column("occasion", "integer"),
+        Column("value", "real", null=True),
+        Column("status"),
+        Column("reason", null=True),
+        Column("simulated", "boolean"),
+    ),
+    key=("rater_id", "label", "metric_id", "occasion"),
+)
+TABLES = {t.name: t for t in (RESPONSES, ITEMS, KEY, ASSIGNMENT, RATINGS)}
+
+
+def read(path: Path, table: Table) -> pd.DataFrame:
+    """A table from its Parquet file, checked against its contract.
+
+    Raises
+    ------
+    TableError : if the file is absent, is not Parquet, or breaks the contract
+    """
+    return check(read_parquet(path), table, str(path))
+
+
+def write(frame: pd.DataFrame, path: Path, table: Table, metadata: Mapping[str, str] | None = None) -> None:
+    """Check a table and write it whole or not at all; `metadata` goes into the file's schema.
+
+    Raises
+    ------
+    TableError : if the frame breaks the contract; nothing is written then
+    """
+    check(frame, table, table.name)
+    present = [c for c in table.columns if c.name in frame.columns]
+    schema = pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.null) for c in present])
+    try:
+        content = pa.Table.from_pandas(frame[[c.name for c in present]], schema, preserve_index=False)
+    except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TableError(f"{table.name}: {error}") from None
+    notes = {"crossed.table": table.name} | dict(metadata or {})
+    content = content.replace_schema_metadata({**(content.schema.metadata or {}), **notes})
+    replaced(path, lambda half: pq.write_table(content, half))
+
+
+def metadata(path: Path) -> dict[str, str]:
+    """What a Parquet file says about itself (`crossed.…` entries only)."""
+    raw = pq.read_schema(path).metadata or {}
+    return {k.decode(): v.decode() for k, v in raw.items() if k.startswith(b"crossed.")}
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Any Parquet file as a frame; a clear sentence where it is none."""
+    if not path.is_file():
+        raise TableError(f"{path}: no such file")
+    try:
+        return pq.read_table(path).to_pandas()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError):
+        raise TableError(f"{path}: is not a Parquet file; give a .parquet or a .csv file") from None
+
+
+def replaced(path: Path, writing: Callable[[Path], object]) -> None:
+    """Write a file beside `path` and move it there, so that `path` is never half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        writing(half)
+        with open(half, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def check(frame: pd.DataFrame, table: Table, where: str) -> pd.DataFrame:
+    """The frame itself, if it keeps the table's contract.
+
+    Raises
+    ------
+    TableError : with all problems, one a line, each naming the column and the first rows concerned
+    """
+    missing = [c.name for c in table.columns if c.name not in frame.columns and not c.optional]
+    unknown = [str(c) for c in frame.columns if c not in table.names]
+    problems = [f"{where}: column {name} is missing; {table.name} has {', '.join(table.names)}"
+                for name in missing]
+    problems += [f"{where}: column {name} is unknown; {table.name} has {', '.join(table.names)}"
+                 for name in unknown]
+    if not problems:
+        for column in table.columns:
+            if column.name in frame.columns:
+                problems += _column_problems(frame[column.name], column, where)
+        problems += _key_problems(frame, table, where)
+    if problems:
+        raise TableError(joined(problems))
+    return frame
+
+
+def check_ratings(ratings: pd.DataFrame, metrics: Iterable[Metric], where: str = "ratings") -> pd.DataFrame:
+    """Ratings that keep their contract and their metrics' scales: a value exactly where status is ok.
+
+    Raises
+    ------
+    TableError : for an unknown metric, a value off the scale, or a value that does not go with its status
+    """
+    check(ratings, RATINGS, where)
+    scales = {m.metric_id: m for m in metrics}
+    unknown = ratings.loc[~ratings["metric_id"].isin(scales), "metric_id"].unique()
+    problems = [f"{where}: metric {name} is not in study.toml; its metrics are {', '.join(scales)}"
+                for name in unknown]
+    for metric_id, rows in ratings.groupby("metric_id", sort=False, observed=True):
+        if metric_id in scales:
+            problems += _scale_problems(rows, scales[metric_id], where)
+    ok = ratings["status"] == "ok"
+    problems += [f"{where}: {_who(row)} has status ok and no value" for row in
+                 _first(ratings[ok & ratings["value"].isna()])]
+    problems += [f"{where}: {_who(row)} has status {row.status} and a value; only ok has one" for row in
+                 _first(ratings[~ok & ratings["value"].notna()])]
+    if problems:
+        raise TableError(joined(problems))
+    return ratings
+
+
+def _scale_problems(rows: pd.DataFrame, metric: Metric, where: str) -> list[str]:
+    value = rows["value"]
+    outside = rows[value.notna() & ~value.between(metric.low, metric.high)]
+    problems = [
+        f"{where}: {row.value:g} by {row.rater_id} on {row.label} is outside {metric.metric_id}'s "
+        f"{metric.low:g} to {metric.high:g}"
+        for row in _first(outside)
+    ]
+    if metric.step:
+        steps = (value - metric.low) / metric.step
+        between = rows[value.between(metric.low, metric.high) & ((steps - steps.round()).abs() > 1e-9)]
+        problems += [
+            f"{where}: {row.value:g} by {row.rater_id} on {row.label} lies between the points of "
+            f"{metric.metric_id}'s scale, which go by {metric.step:g}"
+            for row in _first(between)
+        ]
+    return problems
+
+
+def _column_problems(values: pd.Series, column: Column, where: str) -> list[str]:
+    problems = []
+    if not column.null and values.isna().any():
+        rows = ", ".join(str(i + 1) for i in _positions(values.isna()))
+        problems.append(f"{where}: column {column.name} is empty in row {rows}; it may not be")
+    present = values.dropna()
+    wrong = present[~_has_type(present, column.type)]
+    if len(wrong):
+        rows = ", ".join(f"{v!r} in row {i + 1}" for i, v in zip(_positions(values.index.isin(wrong.index)),
+                                                                  wrong, strict=False))
+        problems.append(f"{where}: column {column.name} holds {rows}; it takes {column.type}")
+    elif column.allowed:
+        for found in sorted(set(present) - set(column.allowed)):
+            problems.append(f"{where}: column {column.name} holds {found!r}; "
+                            f"it takes {', '.join(column.allowed)}")
+    return problems
+
+
+def _key_problems(frame: pd.DataFrame, table: Table, where: str) -> list[str]:
+    key = list(table.key)
+    if not set(key) <= set(frame.columns):
+        return []
+    again = frame[frame.duplicated(key)]
+    return [
+        f"{where}: {', '.join(f'{k} {row[k]}' for k in key)} stands more than once (row {i + 1}); "
+        f"a {table.name} row is named by {', '.join(key)}"
+        for i, (_, row) in zip(_positions(frame.duplicated(key)), again.head(_SHOWN).iterrows(), strict=False)
+    ]
+
+
+def _has_type(values: pd.Series, kind: Type) -> pd.Series:
+    """Which values have a column's type; whole columns of the right dtype need no look at each value."""
+    if kind == "time":
+        return pd.Series(pd.api.types.is_datetime64_any_dtype(values), index=values.index)
+    if kind == "integer" and pd.api.types.is_integer_dtype(values):
+        return pd.Series(True, index=values.index)
+    if kind == "real" and pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        return pd.Series(True, index=values.index)
+    if kind == "boolean" and pd.api.types.is_bool_dtype(values):
+        return pd.Series(True, index=values.index)
+    tests = {
+        "text": lambda v: isinstance(v, str),
+        "integer": lambda v: not isinstance(v, bool | str) and float(v) == int(v),
+        "real": lambda v: not isinstance(v, bool | str),
+        "boolean": lambda v: isinstance(v, bool),
+    }
+    return values.map(tests[kind]).astype(bool)
+
+
+def _positions(mask: "pd.Series | object") -> list[int]:
+    return [i for i, hit in enumerate(mask) if hit][:_SHOWN]
+
+
+def _first(rows: pd.DataFrame) -> list[object]:
+    return list(rows.head(_SHOWN).itertuples())
+
+
+def _who(row: object) -> str:
+    return f"{row.metric_id} by {row.rater_id} on {row.label}"
