@@ -1,0 +1,1 @@
+"""The linear mixed model: design, objective, optimum, fit."""
