@@ -59,12 +59,13 @@ def rating_matrix(
     return kept.pivot(index=items if len(items) > 1 else items[0], columns=rater, values=score)
 
 
-def checked(ratings: pd.DataFrame | np.ndarray) -> pd.DataFrame:
+def checked(ratings: pd.DataFrame | np.ndarray, *, constant: bool = False) -> pd.DataFrame:
     """`ratings` as numbers, without raters and items that hold no rating at all.
 
     Raises
     ------
-    StudyError : text; fewer than two raters or items; no item rated by two raters; no variation
+    StudyError : text; fewer than two raters or items; no item rated by two raters; no variation (unless
+        `constant` ratings will do)
     """
     table = ratings if isinstance(ratings, pd.DataFrame) else pd.DataFrame(np.asarray(ratings))
     table = _numbers(table).dropna(axis=0, how="all").dropna(axis=1, how="all")
@@ -77,7 +78,7 @@ def checked(ratings: pd.DataFrame | np.ndarray) -> pd.DataFrame:
     if per_item.max() < 2:
         raise StudyError("no item was rated by two raters: agreement needs items that raters share")
     values = table.to_numpy()
-    if np.nanmin(values) == np.nanmax(values):
+    if not constant and np.nanmin(values) == np.nanmax(values):
         raise StudyError(
             f"every rating is {np.nanmin(values):g}: reliability is not estimable "
             "(100% agreement, no variation)"
@@ -174,30 +175,52 @@ def krippendorff_alpha(ratings: pd.DataFrame | np.ndarray, level: Level = "ordin
     >>> round(krippendorff_alpha(np.transpose(by_rater), "ordinal"), 3)
     0.815
     """
-    counts, values = value_counts(checked(ratings))
+    counts, values = value_counts(shared_items(checked(ratings)))
     return float(alpha_of_counts(counts, values, level))
 
 
-def value_counts(ratings: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """How often each distinct value was given to each item (items rated twice or more), and the values.
+def value_counts(
+    ratings: pd.DataFrame, categories: np.ndarray | list[float] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often each value was given to each item, and the values in order.
+
+    Parameters
+    ----------
+    categories : every value of the scale, used or not; the values found if not given
 
     Raises
     ------
-    StudyError : if those items hold one value only
+    StudyError : if a rating is not one of the categories
     """
     y = ratings.to_numpy(float)
-    y = y[np.isfinite(y).sum(1) >= 2]
-    values = np.unique(y[np.isfinite(y)])
+    filled = np.isfinite(y)
+    found = np.unique(y[filled])
+    values = found if categories is None else np.unique(np.asarray(categories, float))
+    strange = np.setdiff1d(found, values)
+    if len(strange):
+        scale = ", ".join(f"{value:g}" for value in values)
+        raise StudyError(f"rating {strange[0]:g} is not one of the categories {scale}")
+    codes = np.searchsorted(values, np.where(filled, y, values[0]))
+    cells = (np.arange(len(y))[:, None] * len(values) + codes)[filled]
+    counts = np.bincount(cells, minlength=len(y) * len(values)).reshape(len(y), len(values))
+    return counts.astype(float), values
+
+
+def shared_items(ratings: pd.DataFrame) -> pd.DataFrame:
+    """The items that two raters or more rated.
+
+    Raises
+    ------
+    StudyError : if all their ratings are the same
+    """
+    shared = ratings[ratings.notna().sum(axis=1) >= 2]
+    values = np.unique(shared.to_numpy()[shared.notna().to_numpy()])
     if len(values) < 2:
         raise StudyError(
             f"every item that two raters share was rated {values[0]:g}: alpha is not estimable "
             "(100% agreement)"
         )
-    filled = np.isfinite(y)
-    codes = np.searchsorted(values, np.where(filled, y, values[0]))
-    cells = (np.arange(len(y))[:, None] * len(values) + codes)[filled]
-    counts = np.bincount(cells, minlength=len(y) * len(values)).reshape(len(y), len(values))
-    return counts.astype(float), values
+    return shared
 
 
 def alpha_of_counts(counts: np.ndarray, values: np.ndarray, level: Level) -> float:
