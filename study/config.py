@@ -84,7 +84,7 @@ class DesignSection(Strict):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.kind == "incomplete") != (self.raters_per_encounter is not None):
-            raise ValueError("raters_per_encounter goes with kind = \"incomplete\", and only with it")
+            raise ValueError('raters_per_encounter goes with kind = "incomplete", and only with it')
         return self
 
 
@@ -95,6 +95,37 @@ class AnalysisSection(Strict):
     encounter: str | None = None
 
 
+class EffectRow(Strict):
+    """A shift of the latent score where all given conditions hold."""
+
+    metrics: tuple[str, ...]
+    shift: float
+    source: str | None = None
+    category: str | None = None
+    form: str | None = None
+    case: str | None = None
+
+    def conditions(self) -> dict[str, str]:
+        """Item column → the value it must have for the effect to apply."""
+        given = {
+            "source_id": self.source, "category": self.category, "form": self.form, "case_id": self.case
+        }  # fmt: skip
+        return {column: value for column, value in given.items() if value is not None}
+
+
+class SimulationSection(Strict):
+    """The known truth of simulated raters, in points of the scale before rounding."""
+
+    mean: float = 4.2
+    severity_sd: float = Field(default=0.25, ge=0)
+    prompt_sd: float = Field(default=0.1, ge=0)
+    response_sd: float = Field(default=0.2, ge=0)
+    rater_source_sd: float = Field(default=0.1, ge=0)
+    noise_sd: float = Field(default=0.6, ge=0)
+    missing: float = Field(default=0.0, ge=0, lt=1)
+    effect: tuple[EffectRow, ...] = ()
+
+
 class StudyFile(Strict):
     study: StudySection
     content: ContentSection | None = None
@@ -103,6 +134,7 @@ class StudyFile(Strict):
     panel: PanelSection = PanelSection()
     design: DesignSection = DesignSection()
     analysis: AnalysisSection = AnalysisSection()
+    simulation: SimulationSection | None = None
 
     @model_validator(mode="after")
     def _names(self) -> Self:
@@ -129,6 +161,7 @@ class Study:
     design: DesignSection
     analysis: AnalysisSection
     content_files: ContentSection | None
+    simulation: SimulationSection | None
     digest: str
 
     def path(self, name: str) -> Path:
@@ -179,8 +212,10 @@ class Study:
         StudyError : if the study has no [content], or a content file is wrong
         """
         if self.content_files is None:
-            raise StudyError(f"{self.folder / FILE}: has no [content]; its ratings were imported, "
-                             "so there are no cases and prompts to work from")
+            raise StudyError(
+                f"{self.folder / FILE}: has no [content]; its ratings were imported, "
+                "so there are no cases and prompts to work from"
+            )
         files = self.content_files
         checklists = self.path(files.checklists) if files.checklists else None
         return content.load(self.path(files.cases), self.path(files.prompts), checklists)
@@ -224,6 +259,7 @@ def _study(folder: Path, file: StudyFile, digest: str) -> Study:
         design=file.design,
         analysis=file.analysis,
         content_files=file.content,
+        simulation=file.simulation,
         digest=digest,
     )
 
@@ -236,12 +272,15 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "panel": PanelSection,
     "design": DesignSection,
     "analysis": AnalysisSection,
+    "simulation": SimulationSection,
 }
 
 
 def _problem(error: dict) -> str:
     place = [str(p + 1) if isinstance(p, int) else p for p in error["loc"]]
     known = _SECTIONS.get(place[0], StudyFile) if len(place) > 1 else StudyFile
+    if place[:2] == ["simulation", "effect"]:
+        known = EffectRow
     where = _table(place[:-1])
     match error["type"]:
         case "missing":

@@ -267,17 +267,22 @@ def _prompt_problems(content: Content, path: Path) -> list[str]:
     for prompt in content.prompts:
         case = content.cases.get(prompt.case_id)
         if case is None:
-            problems.append(f"{path}: {prompt.prompt_id} belongs to case {prompt.case_id}, which is not there; "
-                            f"the cases are {known}")
+            problems.append(
+                f"{path}: {prompt.prompt_id} belongs to case {prompt.case_id}, which is not there; "
+                f"the cases are {known}"
+            )
             continue
         ledger = {f.fact_id for f in case.facts}
         for fact in prompt.expected_facts + prompt.optional_facts:
             if fact not in ledger:
-                problems.append(f"{path}: {prompt.prompt_id} expects {fact}, "
-                                f"which is not in the ledger of {case.case_id}")
+                problems.append(
+                    f"{path}: {prompt.prompt_id} expects {fact}, which is not in the ledger of {case.case_id}"
+                )
         if prompt.category not in content.categories:
-            problems.append(f"{path}: {prompt.prompt_id} has category {prompt.category}; "
-                            f"the categories are {', '.join(content.categories)}")
+            problems.append(
+                f"{path}: {prompt.prompt_id} has category {prompt.category}; "
+                f"the categories are {', '.join(content.categories)}"
+            )
     if not content.prompts:
         problems.append(f"{path}: holds no prompt; a study needs at least one")
     return problems

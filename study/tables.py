@@ -177,10 +177,12 @@ def check(frame: pd.DataFrame, table: Table, where: str) -> pd.DataFrame:
     """
     missing = [c.name for c in table.columns if c.name not in frame.columns and not c.optional]
     unknown = [str(c) for c in frame.columns if c not in table.names]
-    problems = [f"{where}: column {name} is missing; {table.name} has {', '.join(table.names)}"
-                for name in missing]
-    problems += [f"{where}: column {name} is unknown; {table.name} has {', '.join(table.names)}"
-                 for name in unknown]
+    problems = [
+        f"{where}: column {name} is missing; {table.name} has {', '.join(table.names)}" for name in missing
+    ]
+    problems += [
+        f"{where}: column {name} is unknown; {table.name} has {', '.join(table.names)}" for name in unknown
+    ]
     if not problems:
         for column in table.columns:
             if column.name in frame.columns:
@@ -201,16 +203,20 @@ def check_ratings(ratings: pd.DataFrame, metrics: Iterable[Metric], where: str =
     check(ratings, RATINGS, where)
     scales = {m.metric_id: m for m in metrics}
     unknown = ratings.loc[~ratings["metric_id"].isin(scales), "metric_id"].unique()
-    problems = [f"{where}: metric {name} is not in study.toml; its metrics are {', '.join(scales)}"
-                for name in unknown]
+    problems = [
+        f"{where}: metric {name} is not in study.toml; its metrics are {', '.join(scales)}" for name in unknown
+    ]
     for metric_id, rows in ratings.groupby("metric_id", sort=False, observed=True):
         if metric_id in scales:
             problems += _scale_problems(rows, scales[metric_id], where)
     ok = ratings["status"] == "ok"
-    problems += [f"{where}: {_who(row)} has status ok and no value" for row in
-                 _first(ratings[ok & ratings["value"].isna()])]
-    problems += [f"{where}: {_who(row)} has status {row.status} and a value; only ok has one" for row in
-                 _first(ratings[~ok & ratings["value"].notna()])]
+    problems += [
+        f"{where}: {_who(row)} has status ok and no value" for row in _first(ratings[ok & ratings["value"].isna()])
+    ]
+    problems += [
+        f"{where}: {_who(row)} has status {row.status} and a value; only ok has one"
+        for row in _first(ratings[~ok & ratings["value"].notna()])
+    ]
     if problems:
         raise TableError(joined(problems))
     return ratings
@@ -243,13 +249,14 @@ def _column_problems(values: pd.Series, column: Column, where: str) -> list[str]
     present = values.dropna()
     wrong = present[~_has_type(present, column.type)]
     if len(wrong):
-        rows = ", ".join(f"{v!r} in row {i + 1}" for i, v in zip(_positions(values.index.isin(wrong.index)),
-                                                                  wrong, strict=False))
+        rows = ", ".join(
+            f"{v!r} in row {i + 1}"
+            for i, v in zip(_positions(values.index.isin(wrong.index)), wrong, strict=False)
+        )
         problems.append(f"{where}: column {column.name} holds {rows}; it takes {column.type}")
     elif column.allowed:
         for found in sorted(set(present) - set(column.allowed)):
-            problems.append(f"{where}: column {column.name} holds {found!r}; "
-                            f"it takes {', '.join(column.allowed)}")
+            problems.append(f"{where}: column {column.name} holds {found!r}; it takes {', '.join(column.allowed)}")
     return problems
 
 
