@@ -1,0 +1,115 @@
+"""A table of the report: cells already written, rendered for a page, for LaTeX and for a terminal."""
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "—": "---", "∞": r"$\infty$",
+    "×": r"$\times$", "<": "$<$", ">": "$>$", "|": r"\textbar{}", "²": r"\textsuperscript{2}", "…": r"\dots{}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, one tuple per row.
+
+    `name` becomes a file name and a LaTeX label. Columns in `text_columns` are set flush left, all others right.
+    `note` stands below: n, model, convergence, and that ratings are simulated where they are.
+    """
+
+    name: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    text_columns: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        assert all(len(row) == len(self.columns) for row in self.rows), self.name
+
+
+def as_text(table: Table, indent: str = "") -> str:
+    """The table in fixed width, for a terminal; East Asian letters count as two."""
+    cells = [table.columns, *table.rows]
+    widths = [max(_width(row[i]) for row in cells) for i in range(len(table.columns))]
+    lines = []
+    for row in cells:
+        padded = [
+            _padded(cell, width, left=i in table.text_columns)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(indent + "  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def as_html(table: Table) -> str:
+    """The table as a figure of a page; it scrolls inside its own box where the page is narrow."""
+    head = "".join(f"<th scope=col{_align(table, i)}>{_cell(c)}</th>" for i, c in enumerate(table.columns))
+    body = "".join(
+        "<tr>" + "".join(_body_cell(table, i, c) for i, c in enumerate(row)) + "</tr>" for row in table.rows
+    )
+    note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
+    return (
+        f'<figure class=table id="table-{html.escape(table.name)}"><figcaption>{html.escape(table.caption)}'
+        f"</figcaption><div class=scroll tabindex=0><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>{note}</figure>"
+    )
+
+
+def as_latex(table: Table) -> str:
+    """The table as a LaTeX float of booktabs, its note below it."""
+    spec = "".join("l" if i in table.text_columns else "r" for i in range(len(table.columns)))
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{latex(table.caption)}}}",
+        rf"\label{{tab:{table.name}}}",
+        rf"\begin{{tabular}}{{{spec}}}",
+        r"\toprule",
+        _latex_row(table.columns),
+        r"\midrule",
+        *[_latex_row(row) for row in table.rows],
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    if table.note:
+        lines.append(rf"\par\smallskip{{\footnotesize {latex(table.note)}}}")
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def latex(text: str) -> str:
+    """Text with LaTeX's own signs escaped.
+
+    >>> latex("source_a & 5%")
+    'source\\\\_a \\\\& 5\\\\%'
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(latex(c) for c in cells) + r" \\"
+
+
+def _align(table: Table, column: int) -> str:
+    return ' class="text"' if column in table.text_columns else ""
+
+
+def _body_cell(table: Table, column: int, cell: str) -> str:
+    if column == 0:
+        return f"<th scope=row{_align(table, 0)}>{_cell(cell)}</th>"
+    return f"<td{_align(table, column)}>{_cell(cell)}</td>"
+
+
+def _cell(text: str) -> str:
+    return html.escape(text)
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    space = " " * (width - _width(text))
+    return text + space if left else space + text
