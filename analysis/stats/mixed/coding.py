@@ -13,7 +13,9 @@ from analysis.stats.formula import Term
 from study.errors import StudyError
 
 CODINGS = ("treatment", "sum", "helmert")
-_CODED = re.compile(r"C\(\s*(?P<column>`[^`]+`|[^\W\d][\w.]*)\s*(?:,\s*(?:contr\.)?(?P<coding>\w+)\s*(?:\(\))?\s*)?\)")
+_CODED = re.compile(
+    r"C\(\s*(?P<column>`[^`]+`|[^\W\d][\w.]*)\s*(?:,\s*(?:contr\.)?(?P<coding>\w+)\s*(?:\(\))?\s*)?\)"
+)
 
 
 @dataclass(frozen=True)

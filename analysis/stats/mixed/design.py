@@ -112,8 +112,10 @@ def design(
 def _outcome(frame: pd.DataFrame, formula: Formula) -> np.ndarray:
     if not formula.random:
         raise StudyError(
-            f'The formula "{formula.text}" has no random term; add one such as (1|rater), or use ordinary regression.'
+            f'The formula "{formula.text}" has no random term; add one such as (1|rater).'
         )
+    if not formula.terms:
+        raise StudyError(f'The formula "{formula.text}" has no fixed effect; keep at least the intercept.')
     if not len(frame):
         raise StudyError("There are no rows to fit: the table is empty.")
     name = formula.outcome
@@ -191,7 +193,7 @@ def _fixed(frame: pd.DataFrame, terms: tuple[Term, ...], codings: Mapping[str, s
     kept, basis, triangle = _orthonormal(full, np.sqrt(counts))
     return FixedPart(
         terms, coded, cell, codes, counts, full[:, kept], basis, triangle,
-        [names[j] for j in kept], owner[kept], [name for j, name in enumerate(names) if j not in set(kept.tolist())],
+        [names[j] for j in kept], owner[kept], [names[j] for j in sorted(set(range(len(names))) - set(kept.tolist()))],
         kept, full,
     )  # fmt: skip
 
@@ -230,7 +232,7 @@ def _independent(weighted: np.ndarray, size: np.ndarray) -> np.ndarray:
 def _grouping(frame: pd.DataFrame, term: RandomTerm) -> Grouping:
     found = [coding.factorized(frame[name]) for name in term.group]
     codes, parts = coding.combined([c for c, _ in found], [len(levels) for _, levels in found], len(frame))
-    texts = [np.array([str(level) for level in levels], object)[part] for (_, levels), part in zip(found, parts, strict=True)]
+    texts = [np.array(list(map(str, levels)), object)[part] for (_, levels), part in zip(found, parts, strict=True)]
     labels = [":".join(names) for names in zip(*texts, strict=True)]
     if term.terms == ((),):
         return Grouping(term, codes, labels, ["(Intercept)"], None)
