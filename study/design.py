@@ -5,6 +5,7 @@ whole. Each rater meets the blocks in an order of their own, balanced as in a Wi
 equally often in every place and after every other block.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,7 +156,7 @@ def balanced_orders(
     orders = []
     for i, blocks in enumerate(chosen):
         row = numbering[rows[i % len(rows)]]
-        orders.append(_spaced(row[np.isin(row, blocks)], case, apart))
+        orders.append(_spaced(row[np.isin(row, blocks)], case, source, apart))
     _even_out(orders, case, source, apart, rng)
     return orders, _balance(orders, case, apart)
 
@@ -192,17 +193,19 @@ def _widest(case: np.ndarray) -> int:
     return max(1, (len(case) - int((counts == fullest).sum())) // (fullest - 1))
 
 
-def _spaced(row: np.ndarray, case: np.ndarray, apart: int) -> np.ndarray:
-    """A row's blocks, as near to its order as the spacing of cases allows."""
+def _spaced(row: np.ndarray, case: np.ndarray, source: np.ndarray, apart: int) -> np.ndarray:
+    """A row's blocks, as near to its order as the spacing of cases and the runs of sources allow."""
     waiting, order = list(row), []
     while waiting:
         recent = {case[b] for b in order[max(0, len(order) - apart + 1) :]}
-        left = pd.Series([case[b] for b in waiting]).value_counts()
-        free = [b for b in waiting if case[b] not in recent]
-        most = max(left[case[b]] for b in free) if free else 0
-        block = next(b for b in free if left[case[b]] == most) if free else waiting[0]
-        order.append(block)
-        waiting.remove(block)
+        run = {source[b] for b in order[-_LONGEST_RUN:]}
+        free = [b for b in waiting if case[b] not in recent] or waiting
+        if len(order) >= _LONGEST_RUN and len(run) == 1:
+            free = [b for b in free if source[b] not in run] or free
+        left = Counter(case[b] for b in waiting)
+        most = max(left[case[b]] for b in free)
+        order.append(next(b for b in free if left[case[b]] == most))
+        waiting.remove(order[-1])
     return np.array(order, int)
 
 
@@ -222,7 +225,7 @@ def _even_out(
             continue
         removed = _count(order, place, pair, -1)
         added = _count(trial, place, pair, +1)
-        if removed + added > 0:
+        if removed + added > 0 and _admissible(order, case, source, apart):
             _count(trial, place, pair, -1)
             _count(order, place, pair, +1)
         else:

@@ -105,7 +105,7 @@ def scores(values: pd.Series, column: str, where: str, levels: tuple[str, ...] =
     if levels:
         place = {word: float(i) for i, word in enumerate(levels, 1)}
         found = values.map(place).astype(float)
-        what = f"the levels {', '.join(levels)}"
+        what = f"one of the levels {', '.join(levels)}"
     else:
         found = pd.to_numeric(values, errors="coerce").astype("Float64").astype(float)
         what = "a number (words take --levels low,…,high)"
@@ -164,7 +164,8 @@ def _check_once(rows: pd.DataFrame, where: str) -> None:
         same = rows.index[(rows[key] == row[key]).all(axis=1)][:2]
         raise StudyError(
             f"{where}: {row.rater} rated {row.label} on {row.metric} twice "
-            f"(rows {same[0] + 1} and {same[1] + 1}); keep one, or name the column that tells the occasions apart (--occasion)"
+            f"(rows {same[0] + 1} and {same[1] + 1}); "
+            "keep one, or name the column that tells the occasions apart (--occasion)"
         )
 
 
