@@ -14,7 +14,19 @@ CASES, PROMPTS, CHECKLISTS = (content.shipped(f"{n}.json") for n in ("cases", "p
 SHIPPED = content.load(CASES, PROMPTS, CHECKLISTS)
 FACTS = {f.fact_id: f for c in SHIPPED.cases.values() for f in c.facts}
 # Words of the clinician's register that no patient says (coding manual, section 3).
-JARGON = ("혈뇨", "빈뇨", "배뇨통", "객혈", "천명", "호흡곤란", "야간뇨", "신우신염", "방광암 의심", "감별", "소견")
+JARGON = (
+    "혈뇨",
+    "빈뇨",
+    "배뇨통",
+    "객혈",
+    "천명",
+    "호흡곤란",
+    "야간뇨",
+    "신우신염",
+    "방광암 의심",
+    "감별",
+    "소견",
+)
 
 
 def test_seventy_prompts_fill_every_cell_of_category_by_form():

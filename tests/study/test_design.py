@@ -14,7 +14,9 @@ RATERS = tuple(f"r{i:02d}" for i in range(17))
 
 
 def responses(sources=SOURCES):
-    rows = [Response(p.prompt_id, p.case_id, s, "ok", f"{s} {p.prompt_id}") for s in sources for p in SHIPPED.prompts]
+    rows = [
+        Response(p.prompt_id, p.case_id, s, "ok", f"{s} {p.prompt_id}") for s in sources for p in SHIPPED.prompts
+    ]
     return pd.DataFrame([vars(r) for r in rows])
 
 
