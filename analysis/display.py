@@ -69,14 +69,14 @@ def share(part: int, whole: int) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A share of one as a percentage, with a decimal where it is below ten percent and not none.
+    """A share of one as a percentage, with a decimal near none and near all.
 
-    >>> percent(0.3), percent(0.0042), percent(0.0)
-    ('30%', '0.4%', '0%')
+    >>> percent(0.3), percent(0.0042), percent(0.0), percent(0.9972), percent(1.0)
+    ('30%', '0.4%', '0%', '99.7%', '100%')
     """
     if _absent(ratio):
         return MISSING
-    digits = 1 if 0 < abs(ratio) < 0.0995 else 0
+    digits = 1 if 0 < abs(ratio) < 0.0995 or 0.985 < ratio < 1 else 0
     return f"{100 * ratio:.{digits}f}%"
 
 

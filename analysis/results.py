@@ -3,7 +3,8 @@
 import json
 import math
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -95,6 +96,28 @@ def write_json(result: Result, path: Path) -> None:
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """A table of estimates as CSV in full precision, whole or not at all."""
     _written(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def folder(loaded: Loaded) -> Path | None:
+    """Where the results of a study lie; nowhere for a bare file."""
+    return loaded.study.results if loaded.study else None
+
+
+def keep(found: Sequence[Result], folder: Path | None, csv: Path | None, *, table: str) -> None:
+    """Write each result to the folder as KIND-METRIC.json, and one table of all of them to a CSV file."""
+    if folder is not None and folder.is_file():
+        raise StudyError(f"{folder}: is a file; results go into a folder")
+    for result in found if folder is not None else ():
+        write_json(result, folder / f"{_file_name(result)}.json")
+    if csv is not None:
+        several = len(found) > 1
+        parts = [r.values[table].assign(metric=r.values["metric"]) if several else r.values[table] for r in found]
+        write_csv(pd.concat(parts, ignore_index=True), csv)
+
+
+def _file_name(result: Result) -> str:
+    name = "-".join([result.kind, str(result.values.get("metric") or "")]).rstrip("-")
+    return re.sub(r"[^\w.-]+", "_", name)
 
 
 def _written(path: Path, text: str) -> None:

@@ -1,0 +1,5 @@
+"""`python -m analysis` is the command `analysis`."""
+
+from analysis.cli import run
+
+run()

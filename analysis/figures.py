@@ -1,0 +1,226 @@
+"""Figures as SVG: intervals always, raw points where they fit, the scale's own units and full range.
+
+A source has the same colour, marker and place in every figure. The colours are Okabe and Ito's, told apart by
+colour-blind readers; markers tell them apart in grey. Where ratings are simulated the figure itself says so.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import display
+
+# Okabe & Ito (2008), Color Universal Design, jfly.uni-koeln.de/color; black is the reference source.
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("D", "o", "s", "^", "v", "P", "X")
+_FONTS = ["DejaVu Sans", "Noto Sans CJK KR", "NanumGothic", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif"]
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "crossed",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.unicode_minus": True,
+    "legend.frameon": False,
+}
+_GREY = "#6b6b6b"
+_SVG_FONTS = "'Helvetica Neue', Arial, 'DejaVu Sans', 'Noto Sans CJK KR', 'Apple SD Gothic Neo', sans-serif"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour and marker of each source, in the study's order."""
+
+    colour: dict[str, str]
+    marker: dict[str, str]
+
+
+def look(sources: Sequence[str]) -> Look:
+    """The same sources in the same order always look the same."""
+    n = len(sources)
+    return Look(
+        dict(zip(sources, islice(cycle(COLOURS), n), strict=True)),
+        dict(zip(sources, islice(cycle(MARKERS), n), strict=True)),
+    )
+
+
+def forest(
+    estimates: pd.DataFrame,
+    style: Look,
+    scale: tuple[float, float],
+    *,
+    title: str,
+    axis: str,
+    points: pd.DataFrame | None = None,
+    simulated: bool = False,
+) -> str:
+    """Means of sources with their intervals, over the means of the single raters.
+
+    Parameters
+    ----------
+    estimates : term (source), estimate, low, high; drawn from top to bottom
+    points : columns source, score: raw means, one small dot each
+    """
+    figure, ax = _figure(6.4, 0.9 + 0.42 * len(estimates))
+    rng = np.random.default_rng(0)  # only spreads dots that would hide one another
+    for place, row in enumerate(estimates.itertuples()):
+        colour, marker = style.colour.get(row.term, _GREY), style.marker.get(row.term, "o")
+        if points is not None:
+            own = points.loc[points["source"] == row.term, "score"].to_numpy()
+            height = place + 0.22 + rng.uniform(-0.06, 0.06, len(own))
+            ax.plot(own, height, ".", color=colour, alpha=0.35, markersize=4, markeredgewidth=0)
+        ax.plot([row.low, row.high], [place, place], color=colour, linewidth=1.8, solid_capstyle="butt")
+        ax.plot(row.estimate, place, marker, color=colour, markersize=6)
+    _named_rows(ax, list(estimates["term"]))
+    _scale_axis(ax.xaxis, scale)
+    ax.set_xlim(*_padded_range(scale))
+    ax.set_xlabel(axis)
+    return _svg(figure, title, simulated)
+
+
+def interaction(
+    means: pd.DataFrame,
+    style: Look,
+    scale: tuple[float, float],
+    *,
+    title: str,
+    axis: str,
+    simulated: bool = False,
+) -> str:
+    """Means of sources in each form of question, with intervals.
+
+    Parameters
+    ----------
+    means : source, form, estimate, low, high
+    """
+    forms = list(pd.unique(means["form"]))
+    sources = list(pd.unique(means["source"]))
+    figure, ax = _figure(6.4, 3.6)
+    for number, source in enumerate(sources):
+        own = means[means["source"] == source].set_index("form").reindex(forms)
+        x = np.arange(len(forms)) + 0.11 * (number - (len(sources) - 1) / 2)
+        colour = style.colour.get(source, _GREY)
+        ax.vlines(x, own["low"], own["high"], color=colour, linewidth=1.6)
+        ax.plot(x, own["estimate"], color=colour, linewidth=0.8, alpha=0.55)
+        ax.plot(x, own["estimate"], style.marker.get(source, "o"), color=colour, markersize=5.5, label=source)
+    ax.set_xticks(range(len(forms)), [f.replace("_", "-") for f in forms])
+    ax.set_xlim(-0.5, len(forms) - 0.5)
+    _scale_axis(ax.yaxis, scale)
+    ax.set_ylim(*_padded_range(scale))
+    ax.set_ylabel(axis)
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.12), ncols=min(2, len(sources)), fontsize=8)
+    return _svg(figure, title, simulated)
+
+
+def heat_map(
+    means: pd.DataFrame,
+    scale: tuple[float, float],
+    *,
+    title: str,
+    axis: str,
+    simulated: bool = False,
+) -> str:
+    """Means by category and source, each cell with its number.
+
+    Parameters
+    ----------
+    means : source, category, estimate
+    """
+    categories, sources = list(pd.unique(means["category"])), list(pd.unique(means["source"]))
+    grid = means.pivot(index="category", columns="source", values="estimate").loc[categories, sources]
+    figure, ax = _figure(6.4, 1.5 + 0.3 * len(categories))
+    image = ax.imshow(grid.to_numpy(), cmap="cividis", vmin=scale[0], vmax=scale[1], aspect="auto")
+    for row, column in np.ndindex(grid.shape):
+        value = grid.iat[row, column]
+        light = (value - scale[0]) / (scale[1] - scale[0]) < 0.55
+        colour = "white" if light else "black"
+        ax.text(column, row, display.number(value), ha="center", va="center", color=colour, fontsize=8)
+    ax.set_xticks(range(len(sources)), sources, rotation=20, ha="right")
+    ax.set_yticks(range(len(categories)), [str(c).replace("_", " ") for c in categories])
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    bar = figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02)
+    bar.set_label(axis)
+    bar.outline.set_visible(False)
+    return _svg(figure, title, simulated)
+
+
+def reliability(estimates: pd.DataFrame, *, title: str, simulated: bool = False) -> str:
+    """Coefficients of agreement with their intervals, one row per metric, one marker per coefficient.
+
+    Parameters
+    ----------
+    estimates : metric, term, estimate, low, high
+    """
+    metrics, terms = list(pd.unique(estimates["metric"])), list(pd.unique(estimates["term"]))
+    style = look(terms)
+    figure, ax = _figure(6.4, 1.2 + 0.42 * len(metrics))
+    for number, term in enumerate(terms):
+        own = estimates[estimates["term"] == term].set_index("metric").reindex(metrics)
+        y = np.arange(len(metrics)) + 0.2 * (number - (len(terms) - 1) / 2)
+        ax.hlines(y, own["low"], own["high"], color=style.colour[term], linewidth=1.5)
+        ax.plot(own["estimate"], y, style.marker[term], color=style.colour[term], markersize=5, label=term)
+    _named_rows(ax, metrics)
+    low = min(0.0, np.nanmin(estimates[["estimate", "low"]].to_numpy()))
+    ax.set_xlim(low - 0.02, 1.02)
+    ax.axvline(0, color=_GREY, linewidth=0.6)
+    ax.set_xlabel("coefficient (1 = perfect agreement)")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.5 / figure.get_figheight()), ncols=len(terms), fontsize=8)
+    return _svg(figure, title, simulated)
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height))
+        return figure, figure.subplots()
+
+
+def _named_rows(ax: Axes, names: list[str]) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def _scale_axis(axis: object, scale: tuple[float, float]) -> None:
+    """Ticks on the points of a short scale of whole numbers."""
+    low, high = scale
+    if float(low).is_integer() and float(high).is_integer() and high - low <= 10:
+        axis.set_ticks(np.arange(low, high + 1))
+
+
+def _padded_range(scale: tuple[float, float]) -> tuple[float, float]:
+    margin = 0.03 * (scale[1] - scale[0])
+    return scale[0] - margin, scale[1] + margin
+
+
+def _svg(figure: Figure, title: str, simulated: bool) -> str:
+    """The figure as an SVG element that scales with its box; no date and no random names in it."""
+    ax = figure.axes[0]
+    ax.set_title(title, loc="left")
+    if simulated:
+        figure.text(
+            1, 1, "simulated ratings", ha="right", va="bottom", fontsize=8, color="#B00020", style="italic"
+        )
+    content = io.StringIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(content, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    svg = content.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"font:([^;\"]*?)'[^;\"]*sans-serif", rf"font:\1{_SVG_FONTS}", svg)
+    return svg

@@ -1,0 +1,203 @@
+"""How far raters agree on a metric: over all sources and source by source, always saying on what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis import display, results, tables
+from analysis.load import Loaded, Selected, select
+from analysis.stats import agreement, agreement_intervals
+from study.errors import StudyError
+
+POOLED = "all sources"
+_ICC_FORMS = ("ICC(2,1)", "ICC(2,k)")
+_ALPHA_LEVELS = ("ordinal", "interval")
+COLUMNS = ["metric", "source", "term", "also", "estimate", "low", "high", "n", "k", "n_ratings", "cells", "reason"]
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How intervals without a closed form are made."""
+
+    n: int = 1000
+    seed: int = 0
+    jobs: int = 1
+    level: float = 0.95
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The agreement on one metric.
+
+    `estimates` : metric, source, term, also (the other name), estimate, low, high, n (targets), k (raters),
+    n_ratings, cells (targets × raters), reason (why there is no estimate)
+    """
+
+    selected: Selected
+    loaded: Loaded
+    estimates: pd.DataFrame
+    bootstrap: Bootstrap
+
+    @property
+    def metric_id(self) -> str:
+        return self.selected.metric.metric_id
+
+
+def reliability(
+    loaded: Loaded, metric_id: str, raters: str = "auto", bootstrap: Bootstrap | None = None
+) -> Agreement:
+    """ICC(2,1), ICC(2,k) and Krippendorff's alpha of a metric, over all sources and for each.
+
+    Raises
+    ------
+    StudyError : if the ratings as a whole allow none of them (one rater, one item, no variation)
+    """
+    how = bootstrap or Bootstrap()
+    selected = select(loaded, metric_id, raters)
+    for column, option in (("rater", "rater"), ("label", "item")):
+        if column not in selected.frame.columns:
+            raise StudyError(f"{loaded.name}: has no column {column}; name it with --{option}")
+    parts = [_of(selected.frame, metric_id, POOLED, selected, how)]
+    if parts[0]["estimate"].isna().all():
+        raise StudyError(f"{metric_id}: {parts[0]['reason'].iloc[0]}")
+    if "source" in selected.frame.columns and selected.frame["source"].nunique() > 1:
+        for source, rows in selected.frame.groupby("source", observed=True):
+            parts.append(_of(rows, metric_id, str(source), selected, how))
+    return Agreement(selected, loaded, pd.concat(parts, ignore_index=True), how)
+
+
+def result(found: Agreement) -> results.Result:
+    """The coefficients in full precision, with their provenance."""
+    source = results.provenance(found.loaded, found.selected, seed=found.bootstrap.seed)
+    return results.Result(
+        "reliability",
+        source,
+        {
+            "metric": found.metric_id,
+            "level": found.bootstrap.level,
+            "bootstrap": found.bootstrap.n,
+            "missing_cells": "variance components",
+            "estimates": found.estimates,
+        },
+    )
+
+
+def printed(found: Sequence[Agreement]) -> str:
+    """The coefficients of each metric, with targets, raters and cells."""
+    return "\n\n".join(_printed(agreement) for agreement in found)
+
+
+def table(found: Agreement) -> tables.Table:
+    """One row per pool: targets, raters, cells, and the four coefficients."""
+    rows = []
+    for source, own in found.estimates.groupby("source", sort=False):
+        first = own.iloc[0]
+        by_term = own.set_index("term")
+        cells = [display.estimate(*by_term.loc[t, ["estimate", "low", "high"]]) for t in by_term.index]
+        rows.append((
+            str(source), display.count(first["n"]), display.count(first["k"]),
+            display.share(int(first["n_ratings"]), int(first["cells"])), *cells,
+        ))  # fmt: skip
+    terms = tuple(pd.unique(found.estimates["term"]))
+    return tables.Table(
+        f"reliability-{found.metric_id}",
+        f"Agreement of raters on {found.metric_id}",
+        ("pooled over", "targets", "raters", "cells rated", *terms),
+        tuple(rows),
+        note=statement(found),
+    )
+
+
+def statement(found: Agreement) -> str:
+    """What was pooled, how missing cells were treated, where the intervals come from."""
+    frame, kind = found.selected.frame, found.selected.metric.item
+    target = "response" if kind == "utterance" else "encounter"
+    pooled = f"Targets are {target}s"
+    if "source" in frame.columns and frame["source"].nunique() > 1:
+        pooled += f", pooled over {frame['source'].nunique()} sources in the first row"
+    simulated = " Ratings are simulated." if found.selected.simulated else ""
+    return " ".join([
+        f"{pooled}. ICC(2,1) = ICC(A,1): one rater; ICC(2,k) = ICC(A,k): the mean of k raters; absolute agreement.",
+        "Complete tables: McGraw–Wong intervals. Tables with missing cells: variance components, no item is",
+        f"dropped. Alpha: bootstrap over items and raters ({found.bootstrap.n:,} draws).{simulated}",
+    ])  # fmt: skip
+
+
+def _printed(found: Agreement) -> str:
+    simulated = " (simulated ratings)" if found.selected.simulated else ""
+    left_out = "; ".join(f"{part.rows:,} {part.reason}" for part in found.selected.left_out)
+    lines = [
+        f"Agreement on {found.metric_id}{simulated}",
+        tables.as_text(table(found), "  "),
+        f"Left out: {left_out or 'nothing'}",
+        statement(found),
+    ]
+    refused = found.estimates[found.estimates["reason"].notna()].drop_duplicates(["source", "reason"])
+    lines += [f"note: {r.source}: {r.reason}" for r in refused.itertuples()]
+    lines += [f"note: {text}" for text in found.selected.notes]
+    return "\n".join(lines)
+
+
+def _of(frame: pd.DataFrame, metric_id: str, pool: str, selected: Selected, how: Bootstrap) -> pd.DataFrame:
+    """The coefficients of one pool of targets; a refusal keeps its row and its reason."""
+    matrix = agreement.rating_matrix(frame)
+    counts = {
+        "n": matrix.shape[0], "k": matrix.shape[1],
+        "n_ratings": int(matrix.notna().to_numpy().sum()), "cells": matrix.size,
+    }  # fmt: skip
+    rows = _iccs(matrix, how) + _alphas(matrix, selected, how)
+    return pd.DataFrame([{"metric": metric_id, "source": pool, "reason": None} | counts | r for r in rows])[
+        COLUMNS
+    ]
+
+
+def _iccs(matrix: pd.DataFrame, how: Bootstrap) -> list[dict[str, object]]:
+    try:
+        if matrix.notna().to_numpy().all():
+            found = agreement.icc(matrix, how.level)
+        else:
+            found = _from_components(matrix, how.level)
+    except StudyError as error:
+        return [_refused(term, agreement.FORMS[term], error) for term in _ICC_FORMS]
+    found = found[found["term"].isin(_ICC_FORMS)]
+    return found[["term", "also", "estimate", "low", "high"]].to_dict("records")
+
+
+def _from_components(matrix: pd.DataFrame, level: float) -> pd.DataFrame:
+    """ICCs of an incomplete table from the mean squares that its variance components imply."""
+    from analysis.stats.mixed.fit import fit
+
+    long = (
+        agreement.checked(matrix)
+        .rename_axis("label")
+        .melt(ignore_index=False, var_name="rater", value_name="score")
+    )
+    components = fit(long.reset_index().dropna(), "score ~ 1 + (1|label) + (1|rater)").components()
+    variance = components.set_index("group")["variance"]
+    n, k = matrix.shape[0], 1 / (1 / matrix.count(axis=1)).mean()
+    error = variance["residual"]
+    squares = {"items": k * variance["label"] + error, "raters": n * variance["rater"] + error, "error": error}
+    squares["within"] = (squares["raters"] + (n - 1) * error) / n
+    return pd.DataFrame(agreement._six_forms(squares, n, k, level))
+
+
+def _alphas(matrix: pd.DataFrame, selected: Selected, how: Bootstrap) -> list[dict[str, object]]:
+    rows = []
+    for level in _ALPHA_LEVELS:
+        term = f"alpha, {level}"
+        try:
+            found = agreement_intervals.agreement_intervals(
+                matrix, level, n_boot=how.n, confidence=how.level, seed=how.seed, jobs=how.jobs
+            )
+        except StudyError as error:
+            rows.append(_refused(term, "Krippendorff", error))
+            continue
+        alpha = found[found["term"] == "alpha"].iloc[0]
+        rows.append({"term": term, "also": "Krippendorff"} | alpha[["estimate", "low", "high"]].to_dict())
+    return rows
+
+
+def _refused(term: str, also: str, error: StudyError) -> dict[str, object]:
+    nothing = dict.fromkeys(("estimate", "low", "high"), float("nan"))
+    return {"term": term, "also": also, "reason": str(error)} | nothing
