@@ -119,12 +119,12 @@ def fit_ordinal(
     formula: str | Formula,
     *,
     link: Link = "logit",
-    codings: Mapping[str, str] | None = None,
+    contrasts: Mapping[str, str] | None = None,
 ) -> OrdinalFit:
     """Fit a cumulative-link mixed model with crossed or nested random intercepts by Laplace's approximation.
 
-    Takes the formula and the frame of `mixed.fit.fit`. Categories that nobody used are left out, with a note;
-    a source that never received some category is no obstacle, since thresholds are shared.
+    Takes the frame, the formula and the contrasts of `mixed.fit.fit`. Categories that nobody used are left
+    out, with a note; a source that never received some category is no obstacle, since thresholds are shared.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def fit_ordinal(
     """
     if link not in ("logit", "probit"):
         raise StudyError(f"link {link!r} is unknown; choose logit or probit")
-    model, outcome = design(frame, parse(formula) if isinstance(formula, str) else formula, codings)
+    model, outcome = design(frame, parse(formula) if isinstance(formula, str) else formula, contrasts)
     y, categories = _categories(outcome, model.formula.outcome)
     X, names = _without_intercept(model)
     groups = _intercepts(model)
