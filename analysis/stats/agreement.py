@@ -282,8 +282,8 @@ def _six_forms(squares: dict[str, float], n: int, k: int, level: float) -> list[
     items, raters, error, within = (squares[name] for name in ("items", "raters", "error", "within"))
     tail = 1 - (1 - level) / 2
     df_items, df_error, df_within = n - 1, (n - 1) * (k - 1), n * (k - 1)
-    one_way = _one_way(items, within, df_items, df_within, k, tail)
-    consistent = _one_way(items, error, df_items, df_error, k, tail)
+    one_way = single_rater(items, within, df_items, df_within, k, tail)
+    consistent = single_rater(items, error, df_items, df_error, k, tail)
     absolute = _absolute(items, raters, error, n, k, tail)
     records = []
     for number, single, base, df2 in (
@@ -303,8 +303,8 @@ def _six_forms(squares: dict[str, float], n: int, k: int, level: float) -> list[
     return sorted(records, key=lambda record: list(FORMS).index(record["term"]))
 
 
-def _one_way(items: float, error: float, df1: int, df2: int, k: int, tail: float) -> tuple:
-    """ICC(1,1) or ICC(3,1) with its exact interval from an F ratio."""
+def single_rater(items: float, error: float, df1: int, df2: int, k: float, tail: float) -> tuple:
+    """ICC(1,1) or ICC(3,1) and its exact interval, from an F ratio; `tail` is 0.975 for a 95% interval."""
     if error <= 0:
         return 1.0, np.nan, np.nan
     f = items / error

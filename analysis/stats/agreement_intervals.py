@@ -22,6 +22,7 @@ def agreement_intervals(
     level: Level = "ordinal",
     *,
     over: Over = "both",
+    clusters: pd.Series | np.ndarray | None = None,
     categories: np.ndarray | list[float] | None = None,
     n_boot: int = 1000,
     confidence: float = 0.95,
@@ -35,6 +36,12 @@ def agreement_intervals(
     `over="both"` draws items and raters anew, so that the interval speaks of new raters and new items;
     "items" keeps these raters, "raters" keeps these items. Rows and columns are drawn by index with their
     multiplicity; a rater drawn twice is never paired with itself, since that would count as agreement.
+
+    Parameters
+    ----------
+    clusters : what each item belongs to, such as its prompt, in the table's order; items of a cluster are drawn
+        together
+    categories : every value of the scale, for AC2; the values found if not given
 
     Returns
     -------
@@ -50,12 +57,14 @@ def agreement_intervals(
     ----------
     Owen (2007), Annals of Applied Statistics 1, 386–411, on drawing rows and columns.
     """
-    table = shared_items(checked(ratings))
+    whole = pd.DataFrame(ratings)
+    table = shared_items(checked(whole))
+    codes = _cluster_codes(whole, table, clusters)
     _, values = value_counts(table, categories)
     indicator = (table.to_numpy(float)[:, :, None] == values).astype(float)
     per_replicate = len(table) * (1 if over == "items" else len(values))
     size = max(1, min(1000, CELLS_AT_ONCE // per_replicate))
-    task = partial(_replicates, indicator, values, level, over)
+    task = partial(_replicates, indicator, codes, values, level, over)
     draws = np.concatenate(
         in_chunks(task, n_boot, seed=seed, size=size, jobs=jobs, backend=backend, scheduler=scheduler)
     )
@@ -71,13 +80,29 @@ def agreement_intervals(
     }  # fmt: skip
     return pd.DataFrame(
         [
-            {"term": term, "estimate": float(estimate), **_interval(draws[:, i], confidence, term), **about}
+            {"term": term, "estimate": float(estimate)} | interval(draws[:, i], confidence, term) | about
             for i, (term, estimate) in enumerate(zip(TERMS, estimates, strict=True))
         ]
     )
 
 
-def _interval(draws: np.ndarray, confidence: float, term: str) -> dict[str, float]:
+def _cluster_codes(
+    whole: pd.DataFrame, table: pd.DataFrame, clusters: pd.Series | np.ndarray | None
+) -> np.ndarray:
+    """Numbers of the clusters of the items that are left."""
+    if clusters is None:
+        return np.arange(len(table))
+    names = pd.Series(np.asarray(clusters))
+    if len(names) != len(whole):
+        raise StudyError(f"{len(names)} cluster names for {len(whole)} items: give one for each item")
+    kept = names[whole.index.get_indexer(table.index)]
+    codes = pd.factorize(kept)[0]
+    if codes.min() < 0 or codes.max() < 1:
+        raise StudyError("clusters need a name for each item and at least two different ones")
+    return codes
+
+
+def interval(draws: np.ndarray, confidence: float, term: str) -> dict[str, float]:
     """Standard deviation and percentiles of the draws that could be estimated."""
     kept = draws[np.isfinite(draws)]
     failed = len(draws) - len(kept)
@@ -92,28 +117,36 @@ def _interval(draws: np.ndarray, confidence: float, term: str) -> dict[str, floa
 
 
 def _replicates(
-    indicator: np.ndarray, values: np.ndarray, level: Level, over: Over, n: int, rng: np.random.Generator
+    indicator: np.ndarray,
+    codes: np.ndarray,
+    values: np.ndarray,
+    level: Level,
+    over: Over,
+    n: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """n × 3 table of alpha, percent agreement and AC2 in resampled items and raters; nan if undefined.
 
     Parameters
     ----------
     indicator : item × rater × value, 1 where that rater gave that item that value
+    codes : cluster of each item
     """
     n_items, n_raters, n_values = indicator.shape
-    items = _multiplicity(n_items, n, rng) if over != "raters" else np.ones((n, n_items))
+    n_clusters = int(codes.max()) + 1
+    items = multiplicity(n_clusters, n, rng)[:, codes] if over != "raters" else np.ones((n, n_items))
     if over == "items":
         counts = indicator.sum(1)
         squared = counts.sum(-1)
     else:
-        raters = _multiplicity(n_raters, n, rng)
+        raters = multiplicity(n_raters, n, rng)
         flat = indicator.transpose(1, 0, 2).reshape(n_raters, -1)
         counts = (raters @ flat).reshape(n, n_items, n_values)
         squared = raters**2 @ indicator.sum(2).T
     return coefficients(counts, squared, items, values, level)
 
 
-def _multiplicity(size: int, n: int, rng: np.random.Generator) -> np.ndarray:
+def multiplicity(size: int, n: int, rng: np.random.Generator) -> np.ndarray:
     """How often each of `size` things is drawn in each of n samples with replacement."""
     drawn = rng.integers(0, size, (n, size), dtype=np.int32)
     drawn += size * np.arange(n, dtype=np.int32)[:, None]

@@ -1,0 +1,84 @@
+"""Bootstrap intervals of the intraclass correlations, over items or over clusters of items such as prompts."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from analysis.stats.agreement import FORMS, averaged, checked, mean_squares
+from analysis.stats.agreement_intervals import interval, multiplicity
+from analysis.stats.chunks import Backend, in_chunks
+from study.errors import StudyError
+
+
+def icc_bootstrap(
+    ratings: pd.DataFrame | np.ndarray,
+    *,
+    clusters: pd.Series | np.ndarray | None = None,
+    n_boot: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    jobs: int = 1,
+    backend: Backend = "loky",
+    scheduler: str | None = None,
+) -> pd.DataFrame:
+    """The six forms of a complete table with percentile intervals that assume no distribution.
+
+    Parameters
+    ----------
+    clusters : what each item belongs to, in the table's order; whole clusters are drawn. Five sources' answers
+        to one prompt are not five independent items.
+
+    Returns
+    -------
+    `term`, `also`, `estimate`, `std_error`, `low`, `high`, `n` (items), `k` (raters), `n_clusters`, `n_boot`,
+    `n_failed`.
+
+    Raises
+    ------
+    StudyError : for missing cells; fewer than two clusters; as `agreement.checked` says
+    """
+    table = checked(ratings)
+    y = table.to_numpy(float)
+    if np.isnan(y).any():
+        raise StudyError(f"{int(np.isnan(y).sum())} cells are missing: use icc_incomplete for incomplete ratings")
+    codes = np.arange(len(y)) if clusters is None else pd.factorize(np.asarray(clusters))[0]
+    if len(codes) != len(y) or codes.max() < 1:
+        raise StudyError(f"{len(codes)} cluster names in {codes.max() + 1} clusters for {len(y)} items do not fit")
+    task = partial(_replicates, y, codes)
+    draws = np.concatenate(
+        in_chunks(task, n_boot, seed=seed, size=1000, jobs=jobs, backend=backend, scheduler=scheduler)
+    )
+    squares = mean_squares(y)
+    estimates = _forms(squares["items"], squares["raters"], squares["error"], *y.shape)
+    about = {"n": y.shape[0], "k": y.shape[1], "n_clusters": int(codes.max()) + 1, "n_boot": n_boot}
+    return pd.DataFrame([
+        {"term": term, "also": FORMS[term], "estimate": float(estimate)}
+        | interval(draws[:, i], confidence, term) | about
+        for i, (term, estimate) in enumerate(zip(FORMS, estimates, strict=True))
+    ])  # fmt: skip
+
+
+def _replicates(y: np.ndarray, codes: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """n × six forms, from moments weighted by how often each item is drawn."""
+    weight = multiplicity(int(codes.max()) + 1, n, rng)[:, codes]
+    items, k = weight.sum(1), y.shape[1]
+    by_rater = weight @ y
+    grand = by_rater.sum(1) ** 2 / (k * items)
+    ss_items = weight @ (y.sum(1) ** 2 / k) - grand
+    ss_raters = (by_rater**2).sum(1) / items - grand
+    ss_error = np.maximum(weight @ (y**2).sum(1) - grand - ss_items - ss_raters, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        forms = _forms(ss_items / (items - 1), ss_raters / (k - 1), ss_error / ((items - 1) * (k - 1)), items, k)
+    return np.column_stack(forms)
+
+
+def _forms(items: np.ndarray, raters: np.ndarray, error: np.ndarray, n: np.ndarray, k: int) -> list[np.ndarray]:
+    """The six forms in the order of FORMS, from mean squares."""
+    within = (raters + (n - 1) * error) / n
+    singles = [
+        (items - within) / (items + (k - 1) * within),
+        (items - error) / (items + (k - 1) * error + k * (raters - error) / n),
+        (items - error) / (items + (k - 1) * error),
+    ]
+    return singles + [averaged(single, k) for single in singles]
