@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ class Variable:
     levels : a factor's levels in order, () for numbers
     values : distinct values × columns, of a number
     centre : mean over the rows, of a number
+    spec : how formulaic evaluated it, of a function of columns
     """
 
     name: str
@@ -34,6 +35,7 @@ class Variable:
     values: np.ndarray | None = None
     centre: np.ndarray | None = None
     coding: str = "treatment"
+    spec: object = None
 
     @property
     def is_factor(self) -> bool:
@@ -55,15 +57,27 @@ class Variable:
         ends = self.levels[1:] if self.coding == "treatment" else range(1, k)
         return matrix, [f"{self.name}{end}" for end in ends]
 
-    def at(self, values: pd.Series) -> np.ndarray:
-        """Codes of new values; a level that the fit has not seen raises."""
+    @property
+    def column(self) -> str:
+        """The column of a factor or plain number: `source` for `C(source, contr.sum)`."""
+        coded = _CODED.fullmatch(self.name)
+        return (coded["column"] if coded else self.name).strip("`")
+
+    def elsewhere(self, frame: pd.DataFrame) -> Variable:
+        """The same expression on other rows, with this one's levels; a level it has not seen raises."""
+        if self.spec is not None:
+            values = np.asarray(self.spec.get_model_matrix(frame, context={"np": np}), float)
+            return replace(self, codes=np.arange(len(frame)), values=values)
+        if self.column not in frame.columns:
+            raise StudyError(f"There is no column {self.column!r} to predict from.")
+        values = frame[self.column]
         if not self.is_factor:
-            raise TypeError(f"{self.name} is a number")
+            return replace(self, codes=np.arange(len(frame)), values=values.to_numpy(float)[:, None])
         codes = pd.Index(self.levels).get_indexer(pd.Index(values))
         if (codes < 0).any():
             unknown = values.iloc[int(np.argmin(codes))]
             raise StudyError(f"{self.name} has no level {unknown!r}; the fit knows {_listed(self.levels)}.")
-        return codes
+        return replace(self, codes=codes)
 
 
 def contrast_matrix(k: int, coding: str) -> np.ndarray:
@@ -97,7 +111,8 @@ def variable(frame: pd.DataFrame, expression: str, codings: Mapping[str, str]) -
         if coded or not _is_number(series):
             return _factor(expression, series, coding)
         return _number(expression, series.to_numpy(float)[:, None])
-    return _number(expression, _evaluated(frame, expression))
+    found = _evaluated(frame, expression)
+    return replace(_number(expression, np.asarray(found, float)), spec=found.model_spec)
 
 
 def columns_of(
@@ -211,17 +226,16 @@ def _number(name: str, values: np.ndarray) -> Variable:
     return Variable(name, codes.ravel(), values=distinct, centre=values.mean(axis=0))
 
 
-def _evaluated(frame: pd.DataFrame, expression: str) -> np.ndarray:
+def _evaluated(frame: pd.DataFrame, expression: str) -> pd.DataFrame:
     import formulaic
     from formulaic.errors import FormulaicError
 
     if "(" not in expression:
         raise StudyError(f"There is no column {expression!r}; the columns are {_listed(frame.columns)}.")
     try:
-        found = formulaic.model_matrix(f"0 + {expression}", frame, context={"np": np}, na_action="ignore")
+        return formulaic.model_matrix(f"0 + {expression}", frame, context={"np": np}, na_action="ignore")
     except (FormulaicError, NameError, KeyError, TypeError, ValueError, SyntaxError) as error:
         raise StudyError(f"{expression} cannot be evaluated on the columns: {str(error).strip()}.") from error
-    return np.asarray(found, float)
 
 
 def _listed(names: object) -> str:

@@ -209,13 +209,15 @@ def _orthonormal(full: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.
         q, r = qr(weighted, mode="economic")
         if (np.abs(np.diagonal(r)) > _DEPENDENT * size).all():
             return kept, q / weights[:, None], r
-    kept = _independent(weighted, size)
+    kept = independent_columns(full, weights)
     q, r = qr(weighted[:, kept], mode="economic")
     return kept, q / weights[:, None], r
 
 
-def _independent(weighted: np.ndarray, size: np.ndarray) -> np.ndarray:
+def independent_columns(full: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Gram–Schmidt with one repetition: the first columns stay, what they already span goes."""
+    weighted = full * weights[:, None]
+    size = np.sqrt((weighted**2).sum(axis=0))
     basis = np.empty((len(weighted), 0))
     kept = []
     for j in range(weighted.shape[1]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -236,6 +236,29 @@ def fit(
         raise StudyError(f"The method {method!r} is not known; use REML or ML.")
     model, y = design(frame, parse(formula) if isinstance(formula, str) else formula, contrasts)
     return solve(model, cross_products(model), y, method)
+
+
+def fit_like(
+    whole: MixedFit, leave_out: Sequence[int] = (), shrink: tuple[int, tuple[str, ...]] | None = None
+) -> MixedFit:
+    """The same rows and fixed effects with fewer random effects, by the same method.
+
+    leave_out : random terms, by place in the formula, whose variance is held at zero
+    shrink : a random term and one of its columns, which is taken out of it
+    """
+    if shrink is None:
+        shape = layout(whole.sums.widths)
+        places = {whole.sums.order.index(k) for k in leave_out}
+        held = np.array([t in places for t, _, _ in shape.theta])
+        start = np.where(held, 0.0, whole.best.theta)
+        best, record = optimum(whole.sums, whole.outcome, whole.method, start, held)
+        return MixedFit(whole.design, whole.sums, whole.outcome, best, record, whole.method, whole.y)
+    k, column = shrink
+    random = list(whole.formula.random)
+    random[k] = replace(random[k], terms=tuple(term for term in random[k].terms if term != column))
+    frame = pd.DataFrame(whole.design.columns).assign(**{whole.formula.outcome: whole.y})
+    codings = {v.column: v.coding for v in whole.design.fixed.variables.values() if v.is_factor}
+    return fit(frame, whole.formula.with_random(tuple(random)), method=whole.method, contrasts=codings)
 
 
 def solve(
