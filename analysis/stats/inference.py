@@ -272,6 +272,8 @@ def _kr_f_test(fit: MixedFit, weights: np.ndarray) -> dict[str, float]:
 
 def _kr_moments(q: int, a1: float, a2: float) -> tuple[float, float]:
     """Scale of the Wald statistic and denominator df (Kenward, Roger 1997, section 3; names as there)."""
+    if q == 1:
+        return 1.0, 2 / a2
     b = (a1 + 6 * a2) / (2 * q)
     g = ((q + 1) * a1 - (q + 4) * a2) / ((q + 2) * a2)
     below = 3 * q + 2 * (1 - g)
@@ -280,7 +282,7 @@ def _kr_moments(q: int, a1: float, a2: float) -> tuple[float, float]:
     v0 = 0.0 if abs(v0) < 1e-10 else v0
     lost = 1 - a2 / q
     ratio = 1.0 if abs(lost) < 1e-14 and abs(v1) < 1e-14 else lost / v1
-    rho = ratio**2 * v0 / (q * v2)
+    rho = ratio**2 * v0 / (q * v2) if v2 != 0 else np.inf
     ddf = 4 + (q + 2) / (q * rho - 1)
     expected = 1 / lost if lost != 0 else np.inf
-    return (1.0, ddf) if q == 1 else (ddf / (expected * (ddf - 2)), ddf)
+    return ddf / (expected * (ddf - 2)), ddf

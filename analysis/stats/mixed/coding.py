@@ -91,27 +91,63 @@ def contrast_matrix(k: int, coding: str) -> np.ndarray:
     return matrix
 
 
+class Columns:
+    """Columns of a frame as factors, each looked through once.
+
+    rows : the rows in use, all of them unless given
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self.rows: np.ndarray | None = None
+        self._whole: dict[str, tuple[np.ndarray, list]] = {}
+        self._used: dict[str, tuple[np.ndarray, list]] = {}
+
+    def missing(self, name: str) -> np.ndarray:
+        """Which rows of the frame have no value."""
+        if _is_number(self.frame[name]):
+            return self.frame[name].isna().to_numpy()
+        return self._codes(name)[0] < 0
+
+    def _codes(self, name: str) -> tuple[np.ndarray, list]:
+        if name not in self._whole:
+            self._whole[name] = factorized(self.frame[name])
+        return self._whole[name]
+
+    def factor(self, name: str) -> tuple[np.ndarray, list]:
+        """Codes of the rows in use, and the levels that occur among them."""
+        if name not in self._used:
+            codes, levels = self._codes(name)
+            self._used[name] = _occurring(codes if self.rows is None else codes[self.rows], levels)
+        return self._used[name]
+
+    def series(self, name: str) -> pd.Series:
+        """A column of the rows in use."""
+        return self.frame[name] if self.rows is None else self.frame[name].iloc[self.rows]
+
+
 def variables(
-    frame: pd.DataFrame, terms: tuple[Term, ...], codings: Mapping[str, str]
+    columns: Columns, terms: tuple[Term, ...], codings: Mapping[str, str]
 ) -> dict[str, Variable]:
-    """Every expression of the terms, coded over the rows of the frame."""
+    """Every expression of the terms, coded over the rows in use."""
     expressions = dict.fromkeys(factor for term in terms for factor in term)
-    return {expression: variable(frame, expression, codings) for expression in expressions}
+    return {expression: variable(columns, expression, codings) for expression in expressions}
 
 
-def variable(frame: pd.DataFrame, expression: str, codings: Mapping[str, str]) -> Variable:
+def variable(columns: Columns, expression: str, codings: Mapping[str, str]) -> Variable:
     """A column, `C(column, coding)`, or a function of columns evaluated by formulaic."""
     coded = _CODED.fullmatch(expression)
     column = coded["column"].strip("`") if coded else expression.strip("`")
     coding = (coded and coded["coding"]) or codings.get(column, "treatment")
     if coding not in CODINGS:
         raise StudyError(f"{column}: the coding {coding!r} is not known; use {', '.join(CODINGS)}.")
+    frame = columns.frame
     if column in frame.columns:
-        series = frame[column]
-        if coded or not _is_number(series):
-            return _factor(expression, series, coding)
-        return _number(expression, series.to_numpy(float)[:, None])
-    found = _evaluated(frame, expression)
+        if coded or not _is_number(frame[column]):
+            codes, levels = columns.factor(column)
+            return Variable(expression, codes, tuple(levels), coding=coding)
+        return _number(expression, columns.series(column).to_numpy(float)[:, None])
+    found = _evaluated(frame if columns.rows is None else frame.iloc[columns.rows], expression)
     return replace(_number(expression, np.asarray(found, float)), spec=found.model_spec)
 
 
@@ -195,19 +231,17 @@ def _is_number(series: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
 
 
-def _factor(name: str, series: pd.Series, coding: str) -> Variable:
-    codes, levels = factorized(series)
-    return Variable(name, codes, tuple(levels), coding=coding)
+def _occurring(codes: np.ndarray, levels: list) -> tuple[np.ndarray, list]:
+    used = np.bincount(codes, minlength=len(levels)) > 0
+    if used.all():
+        return codes, levels
+    return (np.cumsum(used) - 1)[codes], [level for level, here in zip(levels, used, strict=True) if here]
 
 
 def factorized(series: pd.Series) -> tuple[np.ndarray, list]:
-    """Codes and the levels that occur: categories in their order, anything else sorted."""
+    """Codes (-1 where there is no value) and levels: categories in their order, anything else sorted."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        codes, levels = series.cat.codes.to_numpy(), list(series.cat.categories)
-        used = np.bincount(codes, minlength=len(levels)) > 0
-        if used.all():
-            return codes, levels
-        return (np.cumsum(used) - 1)[codes], [level for level, here in zip(levels, used, strict=True) if here]
+        return series.cat.codes.to_numpy(), list(series.cat.categories)
     try:
         codes, levels = pd.factorize(series, sort=True)
     except TypeError as error:

@@ -7,6 +7,7 @@ effects comes first: its own cross-product is block diagonal, one block per leve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -48,10 +49,10 @@ class CrossProducts:
     def qr(self) -> int:
         return self.rest.shape[0] - self.p
 
-    @property
-    def offsets(self) -> np.ndarray:
+    @cached_property
+    def offsets(self) -> list[int]:
         """Where each term's effects start among all of them."""
-        return np.concatenate([[0], np.cumsum(np.multiply(self.sizes, self.widths))])
+        return [0, *np.cumsum(np.multiply(self.sizes, self.widths)).tolist()]
 
 
 @dataclass(frozen=True)

@@ -97,16 +97,18 @@ def design(
     """
     outcome = _outcome(frame, formula)
     needed = _needed(frame, formula)
-    kept, n_missing = _complete(frame, formula.outcome, outcome, needed)
+    columns = coding.Columns(frame)
+    kept, n_missing = _complete(columns, formula.outcome, outcome, needed)
     rows = np.flatnonzero(kept)
     if not len(rows):
         raise StudyError(f"No row has a value of {formula.outcome} and of every column of the formula.")
-    part = frame[needed] if len(rows) == len(frame) else frame[needed].iloc[rows]
-    y = outcome if len(rows) == len(frame) else outcome[rows]
-    fixed = _fixed(part, formula.terms, codings or {})
-    groupings = tuple(_grouping(part, term) for term in formula.random)
+    if len(rows) < len(frame):
+        columns.rows, outcome = rows, outcome[rows]
+    fixed = _fixed(columns, len(rows), formula.terms, codings or {})
+    groupings = tuple(_grouping(columns, len(rows), term) for term in formula.random)
     _refuse_impossible(groupings, len(rows))
-    return Design(formula, fixed, groupings, rows, n_missing, {name: part[name] for name in needed}), y
+    used = {name: columns.series(name) for name in needed}
+    return Design(formula, fixed, groupings, rows, n_missing, used), outcome
 
 
 def _outcome(frame: pd.DataFrame, formula: Formula) -> np.ndarray:
@@ -159,9 +161,10 @@ def _needed(frame: pd.DataFrame, formula: Formula) -> list[str]:
 
 
 def _complete(
-    frame: pd.DataFrame, name: str, outcome: np.ndarray, needed: list[str]
+    columns: coding.Columns, name: str, outcome: np.ndarray, needed: list[str]
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Which rows are complete, and how many are not, by reason."""
+    frame = columns.frame
     kept = np.isfinite(outcome)
     n_missing: dict[str, int] = {}
     if not kept.all():
@@ -171,21 +174,21 @@ def _complete(
         else:
             n_missing = {f"{name} missing": int((~kept).sum())}
     for column in needed:
-        lacking = frame[column].isna().to_numpy() & kept
+        lacking = columns.missing(column) & kept
         if lacking.any():
             n_missing[f"{column} missing"] = int(lacking.sum())
             kept &= ~lacking
     return kept, n_missing
 
 
-def _fixed(frame: pd.DataFrame, terms: tuple[Term, ...], codings: Mapping[str, str]) -> FixedPart:
-    coded = coding.variables(frame, terms, codings)
+def _fixed(columns: coding.Columns, n: int, terms: tuple[Term, ...], codings: Mapping[str, str]) -> FixedPart:
+    coded = coding.variables(columns, terms, codings)
     for variable in coded.values():
         if variable.is_factor and variable.size < 2:
             raise StudyError(
                 f"{variable.name} has one level ({variable.levels[0]}); drop it from the fixed effects."
             )
-    cell, parts = coding.cells(list(coded.values()), len(frame))
+    cell, parts = coding.cells(list(coded.values()), n)
     codes = dict(zip(coded, parts, strict=True))
     n_cells = len(parts[0]) if parts else 1
     counts = np.bincount(cell, minlength=n_cells).astype(float)
@@ -231,15 +234,17 @@ def independent_columns(full: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.array(kept, int)
 
 
-def _grouping(frame: pd.DataFrame, term: RandomTerm) -> Grouping:
-    found = [coding.factorized(frame[name]) for name in term.group]
-    codes, parts = coding.combined([c for c, _ in found], [len(levels) for _, levels in found], len(frame))
-    texts = [np.array(list(map(str, levels)), object)[part] for (_, levels), part in zip(found, parts, strict=True)]
+def _grouping(frame: coding.Columns, n: int, term: RandomTerm) -> Grouping:
+    found = [frame.factor(name) for name in term.group]
+    codes, parts = coding.combined([c for c, _ in found], [len(levels) for _, levels in found], n)
+    texts = [
+        np.array(list(map(str, levels)), object)[part] for (_, levels), part in zip(found, parts, strict=True)
+    ]
     labels = [":".join(names) for names in zip(*texts, strict=True)]
     if term.terms == ((),):
         return Grouping(term, codes, labels, ["(Intercept)"], None)
     coded = coding.variables(frame, term.terms, {})
-    cell, cell_parts = coding.cells(list(coded.values()), len(frame))
+    cell, cell_parts = coding.cells(list(coded.values()), n)
     n_cells = len(cell_parts[0])
     values, columns, _ = coding.matrix(term.terms, coded, dict(zip(coded, cell_parts, strict=True)), n_cells)
     return Grouping(term, codes, labels, columns, values[cell])

@@ -50,7 +50,7 @@ def optimum(
     fixed : mask of thetas held at their start (at zero: the model without them)
     """
     search = _Search(sums, outcome, method, fixed)
-    theta = search.start if start is None else np.array(start, float)
+    theta = search.moments() if start is None else np.array(start, float)
     best = search.at(theta)
     if best is None:
         best = search.at(search.start if fixed is None else np.where(fixed, theta, search.start))
@@ -95,6 +95,43 @@ class _Search:
         self.start = default_start(sums)
         self.longest = 2 * float(self.start.max())
         self.evaluations = 0
+
+    def moments(self) -> np.ndarray:
+        """Theta by moments (MINQUE from no random effects), which for balanced data is the optimum itself.
+
+        A variance that the moments put below zero, or too small to move from, begins at a small one.
+        """
+        none = self.at(np.zeros(len(self.shape.theta)))
+        if none is None:
+            return self.start
+        (trace, double), (single, _) = none.projected.traces(), none.quadratics
+        size = len(trace)
+        system = np.empty((size + 1, size + 1))
+        system[:size, :size], system[size, size] = double, self.sums.n - self.sums.p
+        system[:size, size] = system[size, :size] = trace
+        scale = np.sqrt(np.diagonal(system))
+        if not (scale > 0).all():
+            return self.start
+        found = np.linalg.lstsq(system / np.outer(scale, scale), np.append(single, none.rss) / scale, rcond=1e-10)
+        variances = found[0] / scale
+        if not variances[size] > 1e-6 * none.rss / self.sums.n:
+            return self.start
+        return self._from_entries(variances[:size] / variances[size])
+
+    def _from_entries(self, entries: np.ndarray) -> np.ndarray:
+        between = [np.zeros((c, c)) for c in self.shape.widths]
+        least = [np.zeros(c) for c in self.shape.widths]
+        for value, start, (t, i, j) in zip(entries, self.start, self.shape.theta, strict=True):
+            between[t][i, j] = between[t][j, i] = value
+            if i == j:
+                least[t][i] = 0.2 * start
+        factors = []
+        for matrix, floor in zip(between, least, strict=True):
+            scaled = matrix / np.outer(floor, floor)
+            values, vectors = np.linalg.eigh(scaled)
+            positive = (vectors * np.maximum(values, 1.0)) @ vectors.T
+            factors.append(floor[:, None] * np.linalg.cholesky(positive))
+        return np.array([factors[t][i, j] for t, i, j in self.shape.theta])
 
     def at(self, theta: np.ndarray) -> Criterion | None:
         self.evaluations += 1
