@@ -1,0 +1,24 @@
+"""What an answer costs. What is not known is None, never 0."""
+
+from generation.reply import Usage
+from generation.settings import Price
+
+_MILLION = 1_000_000
+
+
+def cost(usage: Usage, price: Price | None) -> float | None:
+    """The price of one reply, in the price's currency; None without a price or without token counts.
+
+    Cached tokens are part of the prompt's tokens and are not paid twice.
+
+    >>> import datetime
+    >>> price = Price(input=2.0, output=8.0, cached_input=0.5, as_of=datetime.date(2026, 11, 1))
+    >>> cost(Usage(prompt=1_000_000, cached=400_000, completion=0), price)
+    1.4
+    """
+    if price is None or usage.prompt is None or usage.completion is None:
+        return None
+    cached = min(usage.cached or 0, usage.prompt)
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    paid = (usage.prompt - cached) * price.input + cached * cached_price + usage.completion * price.output
+    return paid / _MILLION
