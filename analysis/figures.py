@@ -4,6 +4,7 @@ A source has the same colour, marker and place in every figure. The colours are 
 colour-blind readers; markers tell them apart in grey. Where ratings are simulated the figure itself says so.
 """
 
+import html
 import io
 import re
 from collections.abc import Sequence
@@ -21,11 +22,9 @@ from analysis import display
 # Okabe & Ito (2008), Color Universal Design, jfly.uni-koeln.de/color; black is the reference source.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("D", "o", "s", "^", "v", "P", "X")
-_FONTS = ["DejaVu Sans", "Noto Sans CJK KR", "NanumGothic", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif"]
 _STYLE = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "crossed",
-    "font.family": "sans-serif",
+    "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -36,7 +35,14 @@ _STYLE = {
     "legend.frameon": False,
 }
 _GREY = "#6b6b6b"
+_SIMULATED = "#B00020"
 _SVG_FONTS = "'Helvetica Neue', Arial, 'DejaVu Sans', 'Noto Sans CJK KR', 'Apple SD Gothic Neo', sans-serif"
+
+
+_FAMILY = re.compile(r"'DejaVu Sans'(, [^;\"]*)?")
+_OWN_IDS = re.compile(
+    r'<g id="[^"]*">'
+)  # names of parts that repeat from figure to figure; nothing refers to them
 
 
 @dataclass(frozen=True)
@@ -56,11 +62,13 @@ def look(sources: Sequence[str]) -> Look:
     )
 
 
+@mpl.rc_context(_STYLE)
 def forest(
     estimates: pd.DataFrame,
     style: Look,
     scale: tuple[float, float],
     *,
+    name: str,
     title: str,
     axis: str,
     points: pd.DataFrame | None = None,
@@ -73,7 +81,7 @@ def forest(
     estimates : term (source), estimate, low, high; drawn from top to bottom
     points : columns source, score: raw means, one small dot each
     """
-    figure, ax = _figure(6.4, 0.9 + 0.42 * len(estimates))
+    figure, ax = _figure(4.6, 1.0 + 0.4 * len(estimates))
     rng = np.random.default_rng(0)  # only spreads dots that would hide one another
     for place, row in enumerate(estimates.itertuples()):
         colour, marker = style.colour.get(row.term, _GREY), style.marker.get(row.term, "o")
@@ -87,14 +95,16 @@ def forest(
     _scale_axis(ax.xaxis, scale)
     ax.set_xlim(*_padded_range(scale))
     ax.set_xlabel(axis)
-    return _svg(figure, title, simulated)
+    return _svg(figure, name, title, simulated)
 
 
+@mpl.rc_context(_STYLE)
 def interaction(
     means: pd.DataFrame,
     style: Look,
     scale: tuple[float, float],
     *,
+    name: str,
     title: str,
     axis: str,
     simulated: bool = False,
@@ -107,7 +117,7 @@ def interaction(
     """
     forms = list(pd.unique(means["form"]))
     sources = list(pd.unique(means["source"]))
-    figure, ax = _figure(6.4, 3.6)
+    figure, ax = _figure(4.6, 3.2)
     for number, source in enumerate(sources):
         own = means[means["source"] == source].set_index("form").reindex(forms)
         x = np.arange(len(forms)) + 0.11 * (number - (len(sources) - 1) / 2)
@@ -120,14 +130,23 @@ def interaction(
     _scale_axis(ax.yaxis, scale)
     ax.set_ylim(*_padded_range(scale))
     ax.set_ylabel(axis)
-    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.12), ncols=min(2, len(sources)), fontsize=8)
-    return _svg(figure, title, simulated)
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, -0.12),
+        ncols=min(2, len(sources)),
+        fontsize=8,
+        handletextpad=0.3,
+        columnspacing=1.0,
+    )
+    return _svg(figure, name, title, simulated)
 
 
+@mpl.rc_context(_STYLE)
 def heat_map(
     means: pd.DataFrame,
     scale: tuple[float, float],
     *,
+    name: str,
     title: str,
     axis: str,
     simulated: bool = False,
@@ -140,14 +159,14 @@ def heat_map(
     """
     categories, sources = list(pd.unique(means["category"])), list(pd.unique(means["source"]))
     grid = means.pivot(index="category", columns="source", values="estimate").loc[categories, sources]
-    figure, ax = _figure(6.4, 1.5 + 0.3 * len(categories))
+    figure, ax = _figure(4.6, 1.3 + 0.27 * len(categories))
     image = ax.imshow(grid.to_numpy(), cmap="cividis", vmin=scale[0], vmax=scale[1], aspect="auto")
     for row, column in np.ndindex(grid.shape):
         value = grid.iat[row, column]
         light = (value - scale[0]) / (scale[1] - scale[0]) < 0.55
         colour = "white" if light else "black"
-        ax.text(column, row, display.number(value), ha="center", va="center", color=colour, fontsize=8)
-    ax.set_xticks(range(len(sources)), sources, rotation=20, ha="right")
+        ax.text(column, row, display.number(value), ha="center", va="center", color=colour, fontsize=7.5)
+    ax.set_xticks(range(len(sources)), sources, rotation=30, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(categories)), [str(c).replace("_", " ") for c in categories])
     ax.tick_params(length=0)
     for side in ax.spines.values():
@@ -155,10 +174,11 @@ def heat_map(
     bar = figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02)
     bar.set_label(axis)
     bar.outline.set_visible(False)
-    return _svg(figure, title, simulated)
+    return _svg(figure, name, title, simulated)
 
 
-def reliability(estimates: pd.DataFrame, *, title: str, simulated: bool = False) -> str:
+@mpl.rc_context(_STYLE)
+def reliability(estimates: pd.DataFrame, *, name: str, title: str, simulated: bool = False) -> str:
     """Coefficients of agreement with their intervals, one row per metric, one marker per coefficient.
 
     Parameters
@@ -167,7 +187,7 @@ def reliability(estimates: pd.DataFrame, *, title: str, simulated: bool = False)
     """
     metrics, terms = list(pd.unique(estimates["metric"])), list(pd.unique(estimates["term"]))
     style = look(terms)
-    figure, ax = _figure(6.4, 1.2 + 0.42 * len(metrics))
+    figure, ax = _figure(4.6, 1.2 + 0.42 * len(metrics))
     for number, term in enumerate(terms):
         own = estimates[estimates["term"] == term].set_index("metric").reindex(metrics)
         y = np.arange(len(metrics)) + 0.2 * (number - (len(terms) - 1) / 2)
@@ -178,14 +198,20 @@ def reliability(estimates: pd.DataFrame, *, title: str, simulated: bool = False)
     ax.set_xlim(low - 0.02, 1.02)
     ax.axvline(0, color=_GREY, linewidth=0.6)
     ax.set_xlabel("coefficient (1 = perfect agreement)")
-    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.5 / figure.get_figheight()), ncols=len(terms), fontsize=8)
-    return _svg(figure, title, simulated)
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, -0.5 / figure.get_figheight()),
+        ncols=len(terms),
+        fontsize=8,
+        handletextpad=0.3,
+        columnspacing=1.0,
+    )
+    return _svg(figure, name, title, simulated)
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height))
-        return figure, figure.subplots()
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots()
 
 
 def _named_rows(ax: Axes, names: list[str]) -> None:
@@ -209,18 +235,16 @@ def _padded_range(scale: tuple[float, float]) -> tuple[float, float]:
     return scale[0] - margin, scale[1] + margin
 
 
-def _svg(figure: Figure, title: str, simulated: bool) -> str:
+def _svg(figure: Figure, name: str, title: str, simulated: bool) -> str:
     """The figure as an SVG element that scales with its box; no date and no random names in it."""
     ax = figure.axes[0]
-    ax.set_title(title, loc="left")
+    ax.set_title(title, loc="left", pad=18 if simulated else 6)
     if simulated:
-        figure.text(
-            1, 1, "simulated ratings", ha="right", va="bottom", fontsize=8, color="#B00020", style="italic"
-        )
+        above = {"xy": (0, 1), "xycoords": "axes fraction", "xytext": (0, 5), "textcoords": "offset points"}
+        ax.annotate("simulated ratings", **above, fontsize=8, color=_SIMULATED)
     content = io.StringIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context({"svg.hashsalt": name}):
         figure.savefig(content, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
-    svg = content.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"font:([^;\"]*?)'[^;\"]*sans-serif", rf"font:\1{_SVG_FONTS}", svg)
-    return svg
+    svg = _OWN_IDS.sub("<g>", content.getvalue())
+    svg = _FAMILY.sub(_SVG_FONTS, svg[svg.index("<svg") :])
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)

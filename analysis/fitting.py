@@ -1,5 +1,6 @@
 """A mixed model of one metric, from what was loaded to what is printed and kept."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +9,7 @@ import pandas as pd
 from analysis import display, models, results, tables
 from analysis.load import Loaded, Selected, select
 from analysis.stats.inference import Ddf
-from analysis.stats.mixed.fit import MixedFit
+from analysis.stats.mixed.fit import MixedFit, fit
 from study.errors import StudyError
 
 Engine = Literal["crossed", "statsmodels"]
@@ -61,9 +62,6 @@ def fitted(
     ------
     StudyError : if the ratings do not vary, or the engine refuses the model or the data; names the metric
     """
-    from analysis.stats import second_route
-    from analysis.stats.mixed import fit as own_route
-
     selected = select(loaded, metric_id, raters)
     model = models.Model(formula, "given") if formula else models.model(selected, loaded.study, kind)
     frame = selected.frame
@@ -74,12 +72,19 @@ def fitted(
         raise StudyError(
             f"{loaded.name}: every rating of {metric_id} is {score.iloc[0]:g}, so there is nothing to model"
         )
-    route = second_route.fit if engine == "statsmodels" else own_route.fit
     try:
-        fit = route(frame, model.formula, method=method)
+        made = _route(engine)(frame, model.formula, method=method)
     except StudyError as error:
         raise StudyError(f"{metric_id}: {error}") from None
-    return Fitted(selected, model, fit, loaded, engine, ddf, level)
+    return Fitted(selected, model, made, loaded, engine, ddf, level)
+
+
+def _route(engine: Engine) -> Callable[..., MixedFit]:
+    if engine == "crossed":
+        return fit
+    from analysis.stats import second_route
+
+    return second_route.fit
 
 
 def result(found: Fitted) -> results.Result:

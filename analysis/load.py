@@ -37,7 +37,8 @@ class LeftOut:
 class Loaded:
     """The tidy frame with where it came from.
 
-    `inputs` maps each file read to its SHA-256; `study` is None for a bare ratings file.
+    `inputs` maps each file read to its SHA-256; `study` is None for a bare ratings file; `responses` counts the
+    study's responses by status.
     """
 
     frame: pd.DataFrame
@@ -47,6 +48,7 @@ class Loaded:
     study: config.Study | None = None
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    responses: dict[str, int] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -167,7 +169,14 @@ def _from_study(study: config.Study, without: tuple[str, ...]) -> Loaded:
     unrated = [m.metric_id for m in study.metrics if m not in metrics]
     notes = (f"no rating of {', '.join(unrated)}",) if unrated else ()
     inputs = {config.FILE: study.digest} | {p.name: digest(p) for p in paths.values()}
-    return Loaded(frame, metrics, inputs, str(study.folder), study, notes, left_out + gone)
+    return Loaded(frame, metrics, inputs, str(study.folder), study, notes, left_out + gone, _responses(study))
+
+
+def _responses(study: config.Study) -> dict[str, int]:
+    """How many responses have which status; none if the study was imported."""
+    if not study.responses.is_file():
+        return {}
+    return tables.read(study.responses, tables.RESPONSES)["status"].value_counts().to_dict()
 
 
 def _from_file(path: Path, columns: bare.Columns, without: tuple[str, ...]) -> Loaded:

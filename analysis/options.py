@@ -31,6 +31,14 @@ Ddf = Annotated[
     typer.Option("--df", help="Where the degrees of freedom come from."),
 ]
 
+Raters = Annotated[
+    Literal["auto", "human", "judge", "rule", "all"],
+    typer.Option("--raters", help="Whose ratings; auto: people where there are any."),
+]
+Without = Annotated[
+    list[str] | None, typer.Option("--without", metavar="RATER", help="A rater to leave out; may be repeated.")
+]
+
 _BARE = "Bare file: "
 
 
@@ -39,20 +47,8 @@ def _column(name: str, help: str) -> object:
 
 
 _READING: dict[str, tuple[object, object]] = {
-    "raters": (
-        Annotated[
-            Literal["auto", "human", "judge", "rule", "all"],
-            typer.Option(help="Whose ratings; auto: people where there are any."),
-        ],
-        "auto",
-    ),
-    "without": (
-        Annotated[
-            list[str] | None,
-            typer.Option("--without", help="A rater to leave out; may be repeated."),
-        ],
-        None,
-    ),
+    "raters": (Raters, "auto"),
+    "without": (Without, None),
     "rater": (_column("rater", "column of raters."), None),
     "item": (_column("item", "column of items."), None),
     "score": (_column("score", "column of ratings."), None),

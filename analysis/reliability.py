@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import display, results, tables
 from analysis.load import Loaded, Selected, select
-from analysis.stats import agreement, agreement_intervals
+from analysis.stats import agreement, agreement_intervals, icc_incomplete
 from study.errors import StudyError
 
 POOLED = "all sources"
@@ -111,17 +111,22 @@ def table(found: Agreement) -> tables.Table:
 
 def statement(found: Agreement) -> str:
     """What was pooled, how missing cells were treated, where the intervals come from."""
-    frame, kind = found.selected.frame, found.selected.metric.item
-    target = "response" if kind == "utterance" else "encounter"
-    pooled = f"Targets are {target}s"
-    if "source" in frame.columns and frame["source"].nunique() > 1:
-        pooled += f", pooled over {frame['source'].nunique()} sources in the first row"
+    frame = found.selected.frame
+    targets = "responses" if found.selected.metric.item == "utterance" else "encounters"
+    several = "source" in frame.columns and frame["source"].nunique() > 1
+    pooled = f", of {frame['source'].nunique()} sources together in the first row" if several else ""
+    return f"Targets are {targets}{pooled}. {method(found)}"
+
+
+def method(found: Agreement) -> str:
+    """The coefficients by both their names, and where their intervals come from."""
     simulated = " Ratings are simulated." if found.selected.simulated else ""
-    return " ".join([
-        f"{pooled}. ICC(2,1) = ICC(A,1): one rater; ICC(2,k) = ICC(A,k): the mean of k raters; absolute agreement.",
-        "Complete tables: McGraw–Wong intervals. Tables with missing cells: variance components, no item is",
-        f"dropped. Alpha: bootstrap over items and raters ({found.bootstrap.n:,} draws).{simulated}",
-    ])  # fmt: skip
+    return (
+        "ICC(2,1) = ICC(A,1): one rater; ICC(2,k) = ICC(A,k): the mean of k; absolute agreement. Complete "
+        "tables: McGraw–Wong intervals. Tables with missing cells: variance components, no item dropped, k the "
+        "harmonic mean of ratings per target, generalized intervals. Alpha: bootstrap over items and raters "
+        f"({found.bootstrap.n:,} draws).{simulated}"
+    )
 
 
 def _printed(found: Agreement) -> str:
@@ -157,29 +162,11 @@ def _iccs(matrix: pd.DataFrame, how: Bootstrap) -> list[dict[str, object]]:
         if matrix.notna().to_numpy().all():
             found = agreement.icc(matrix, how.level)
         else:
-            found = _from_components(matrix, how.level)
+            found = icc_incomplete.icc_incomplete(matrix, how.level, seed=how.seed)
     except StudyError as error:
         return [_refused(term, agreement.FORMS[term], error) for term in _ICC_FORMS]
     found = found[found["term"].isin(_ICC_FORMS)]
     return found[["term", "also", "estimate", "low", "high"]].to_dict("records")
-
-
-def _from_components(matrix: pd.DataFrame, level: float) -> pd.DataFrame:
-    """ICCs of an incomplete table from the mean squares that its variance components imply."""
-    from analysis.stats.mixed.fit import fit
-
-    long = (
-        agreement.checked(matrix)
-        .rename_axis("label")
-        .melt(ignore_index=False, var_name="rater", value_name="score")
-    )
-    components = fit(long.reset_index().dropna(), "score ~ 1 + (1|label) + (1|rater)").components()
-    variance = components.set_index("group")["variance"]
-    n, k = matrix.shape[0], 1 / (1 / matrix.count(axis=1)).mean()
-    error = variance["residual"]
-    squares = {"items": k * variance["label"] + error, "raters": n * variance["rater"] + error, "error": error}
-    squares["within"] = (squares["raters"] + (n - 1) * error) / n
-    return pd.DataFrame(agreement._six_forms(squares, n, k, level))
 
 
 def _alphas(matrix: pd.DataFrame, selected: Selected, how: Bootstrap) -> list[dict[str, object]]:
