@@ -88,6 +88,15 @@ class DesignSection(Strict):
         return self
 
 
+class AppSection(Strict):
+    """The rating app: its first language, its training, and what it asks and suggests beside the metrics."""
+
+    language: Literal["ko", "en"] = "ko"
+    training: str = "shipped"  # a file of rated examples, "shipped", or "none"
+    guess: bool = False  # ask after each encounter whether a person or a model wrote the answers
+    pause_minutes: int = Field(default=40, ge=1)
+
+
 class AnalysisSection(Strict):
     """Formulas in lme4 notation that replace the design's own, per kind of item."""
 
@@ -133,6 +142,7 @@ class StudyFile(Strict):
     metric: tuple[MetricRow, ...] = ()
     panel: PanelSection = PanelSection()
     design: DesignSection = DesignSection()
+    app: AppSection = AppSection()
     analysis: AnalysisSection = AnalysisSection()
     simulation: SimulationSection | None = None
 
@@ -159,6 +169,7 @@ class Study:
     metrics: tuple[Metric, ...]
     raters: tuple[str, ...]
     design: DesignSection
+    app: AppSection
     analysis: AnalysisSection
     content_files: ContentSection | None
     simulation: SimulationSection | None
@@ -257,6 +268,7 @@ def _study(folder: Path, file: StudyFile, digest: str) -> Study:
         ),
         raters=file.panel.ids,
         design=file.design,
+        app=file.app,
         analysis=file.analysis,
         content_files=file.content,
         simulation=file.simulation,
@@ -271,6 +283,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "metric": MetricRow,
     "panel": PanelSection,
     "design": DesignSection,
+    "app": AppSection,
     "analysis": AnalysisSection,
     "simulation": SimulationSection,
 }
