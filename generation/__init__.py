@@ -1,0 +1,1 @@
+"""Who answers: prompts × sources → responses. Makes text, and only text."""

@@ -106,7 +106,7 @@ def topics(text: str, slots: Mapping[str, Slot], known: Iterable[str] = (), give
     for hit in pool:
         if all(_side_by_side(text, hit, other, shared) for other in kept):
             kept.append(hit)
-    return sorted(kept, key=lambda h: min(h.places))
+    return sorted(kept, key=lambda h: _own_place(h, kept))
 
 
 def weak_hits(text: str, slots: Mapping[str, Slot]) -> list[Hit]:
@@ -142,6 +142,12 @@ class _Entry:
     rules: tuple[_Rule, ...]
     else_rules: tuple[_Rule, ...]
     well: tuple[str, ...]
+
+
+def _own_place(hit: Hit, among: list[Hit]) -> int:
+    """Where a topic's first word stands that it shares with no other topic."""
+    others = frozenset().union(*(h.places for h in among if h is not hit))
+    return min(hit.places - others or hit.places)
 
 
 def _side_by_side(text: str, one: Hit, other: Hit, shared: frozenset[int]) -> bool:

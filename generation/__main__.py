@@ -1,0 +1,3 @@
+from generation.cli import run
+
+run()

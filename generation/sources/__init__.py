@@ -1,0 +1,1 @@
+"""Who answers: one module a kind, and one line in `kinds.py`."""
