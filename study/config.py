@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from study import content
 from study.errors import StudyError, joined
-from study.records import Content, Metric, Source
+from study.records import Content, Judge, Metric, Source
 
 FILE = "study.toml"
 
@@ -39,6 +39,30 @@ class SourceRow(BaseModel):
     id: str = Field(min_length=1)
     kind: str
     title: str | None = None
+
+
+class GenerationSection(Strict):
+    """The conditions under which responses are made: all of a study's models are asked within so many days.
+
+    `waiver` is the reason why answers from further apart are accepted; it is published with the data.
+    """
+
+    window_days: float = Field(default=7, gt=0)
+    waiver: str | None = None
+
+
+class JudgeRow(BaseModel):
+    """A model as a rater: its rubric, what it rates and how often. Further keys are the model's settings.
+
+    `rubric` is a shipped one (ko, en) or a TOML file of the study; without `metrics` it rates all of them.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    id: str = Field(min_length=1)
+    rubric: str = "ko"
+    metrics: tuple[str, ...] = ()
+    repeats: int = Field(default=1, ge=1)
 
 
 class MetricRow(Strict):
@@ -138,7 +162,9 @@ class SimulationSection(Strict):
 class StudyFile(Strict):
     study: StudySection
     content: ContentSection | None = None
+    generation: GenerationSection = GenerationSection()
     source: tuple[SourceRow, ...] = ()
+    judge: tuple[JudgeRow, ...] = ()
     metric: tuple[MetricRow, ...] = ()
     panel: PanelSection = PanelSection()
     design: DesignSection = DesignSection()
@@ -148,7 +174,7 @@ class StudyFile(Strict):
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        for what, rows in (("source", self.source), ("metric", self.metric)):
+        for what, rows in (("source", self.source), ("judge", self.judge), ("metric", self.metric)):
             names = [row.id for row in rows]
             if again := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{what} {again[0]} stands twice")
@@ -166,6 +192,8 @@ class Study:
     title: str
     seed: int
     sources: tuple[Source, ...]
+    judges: tuple[Judge, ...]
+    generation: GenerationSection
     metrics: tuple[Metric, ...]
     raters: tuple[str, ...]
     design: DesignSection
@@ -263,6 +291,10 @@ def _study(folder: Path, file: StudyFile, digest: str) -> Study:
         title=file.study.title,
         seed=file.study.seed,
         sources=tuple(Source(s.id, s.kind, s.title or s.id, dict(s.model_extra or {})) for s in file.source),
+        judges=tuple(
+            Judge(j.id, j.rubric, j.metrics, j.repeats, dict(j.model_extra or {})) for j in file.judge
+        ),
+        generation=file.generation,
         metrics=tuple(
             Metric(m.id, m.item, m.low, m.high, m.level, m.question, m.anchors, m.step) for m in file.metric
         ),
@@ -279,7 +311,9 @@ def _study(folder: Path, file: StudyFile, digest: str) -> Study:
 _SECTIONS: dict[str, type[BaseModel]] = {
     "study": StudySection,
     "content": ContentSection,
+    "generation": GenerationSection,
     "source": SourceRow,
+    "judge": JudgeRow,
     "metric": MetricRow,
     "panel": PanelSection,
     "design": DesignSection,

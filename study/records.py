@@ -161,6 +161,17 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Judge:
+    """A model as a rater: its rubric, the metrics it rates (all of them if none is named), and its settings."""
+
+    judge_id: str
+    rubric: str
+    metrics: tuple[str, ...]
+    repeats: int
+    settings: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Response:
     """What one source answered to one prompt; a failure keeps its row and has no text."""
 
