@@ -7,7 +7,7 @@ from typing import Literal
 from study.language.korean import negated
 from study.language.morphology import Morpheme, lemmas, morphemes, sentences
 from study.language.question import Particle
-from study.language.topics import Words, words
+from study.language.words import Words, words
 
 Level = Literal["haeyo", "hasipsio", "nominal", "other"]
 

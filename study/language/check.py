@@ -13,7 +13,7 @@ from study.language.ledger import asks_well
 from study.language.morphology import sentences
 from study.language.question import Particle
 from study.language.reading import Reading
-from study.language.topics import words
+from study.language.words import words
 from study.records import Fact
 
 Fault = Literal["particle_mismatch", "fact_contradiction", "bare_particle"]

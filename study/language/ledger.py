@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from study.language.lexicon import group, well_words
 from study.language.morphology import lemmas, morphemes
 from study.language.quantities import conflict
 from study.language.question import Question
-from study.language.topics import UNLISTED, Words, claims, group, hits, well_words, words
+from study.language.topics import UNLISTED, hits
+from study.language.words import Words, words
 from study.records import Case, Fact, Slot
 
 _PEOPLE = ("father", "mother")
@@ -127,14 +129,9 @@ def keyword_facts(text: str, case: Case) -> tuple[Fact, ...]:
 
 
 def _about(fact: Fact, slots: Mapping[str, Slot]) -> list[str]:
-    found = {h.topic for text in (fact.statement, fact.answer) for h in hits(text, slots) if not h.weak}
-    keyword = {
-        topic
-        for topic in slots
-        for k in fact.keywords
-        if len(k) > 1 and claims(k, topic)
-    }
-    return sorted((found | keyword) - {UNLISTED})
+    worded = (fact.statement, fact.answer, *(k for k in fact.keywords if len(k) > 1))
+    found = {h.topic for text in worded for h in hits(text, slots) if not h.weak}
+    return sorted(found - {UNLISTED})
 
 
 def _opposed(asked: Words, worded: Words) -> bool:

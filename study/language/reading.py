@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from study.language.ledger import Ledger, asks_well, holds, keyword_facts, relevance, select
+from study.language.lexicon import group
 from study.language.morphology import morphemes, sentences
 from study.language.question import Particle, Question, particle, recognise
-from study.language.topics import UNLISTED, claims, group, hits, topics, weak_hits, words
+from study.language.topics import UNLISTED, aspects, claims, has_any, hits, topics
 from study.records import Fact
 
 Purpose = Literal["fact", "identity", "social", "confirm", "reaction"]
@@ -136,7 +137,7 @@ def _found(scope: str, ledger: Ledger) -> tuple[str, ...]:
     """Topics of a scope; an aspect (언제부터, 얼마나) belongs to a symptom of its own only if the ledger says so."""
     found = [h.topic for h in topics(scope, ledger.slots, ledger.known, ledger.given)]
     symptoms = [t for t in found if t not in ledger.given and t in ledger.slots]
-    for aspect in weak_hits(scope, ledger.slots):
+    for aspect in aspects(scope, ledger.slots):
         if aspect.topic in ("chief_complaint", "other_symptoms"):
             continue
         facts = _candidates(aspect.topic, scope, ledger)
@@ -163,7 +164,7 @@ def _candidates(topic: str, scope: str, ledger: Ledger) -> tuple[Fact, ...]:
 
 def _directed(text: str, direction: str) -> bool:
     more = ("더+아프", "더+힘들", "더+불편하", "더+나", "더+심하") if direction == "worse" else ()
-    return bool(words(text).find((*group(direction), *more)))
+    return has_any(text, (*group(direction), *more))
 
 
 def _summary(text: str, question: Question, ledger: Ledger) -> Reading:
