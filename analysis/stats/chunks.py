@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
 
 from study.errors import StudyError
 
@@ -52,15 +53,19 @@ def in_chunks(
 def _run(
     task: Callable[[int, np.random.Generator], Result], n: int, stream: np.random.SeedSequence
 ) -> Result:
-    """One chunk, with a generator made where it runs."""
-    return task(n, np.random.default_rng(stream))
+    """One chunk, with a generator made where it runs.
+
+    One thread each: threads would only get in each other's way, and they may change the last digits.
+    """
+    with threadpool_limits(limits=1):
+        return task(n, np.random.default_rng(stream))
 
 
 @contextmanager
 def _workers(backend: Backend, scheduler: str | None) -> Iterator[None]:
     """joblib's workers for the time of one call; a Dask client is closed again."""
     if backend == "loky":
-        with parallel_config(backend="loky", inner_max_num_threads=1):
+        with parallel_config(backend="loky"):
             yield
         return
     if backend != "dask":
