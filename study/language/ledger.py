@@ -129,7 +129,7 @@ def keyword_facts(text: str, case: Case) -> tuple[Fact, ...]:
 
 
 def _about(fact: Fact, slots: Mapping[str, Slot]) -> list[str]:
-    worded = (fact.statement, fact.answer, *(k for k in fact.keywords if len(k) > 1))
+    worded = (fact.statement, fact.answer)
     found = {h.topic for text in worded for h in hits(text, slots) if not h.weak}
     return sorted(found - {UNLISTED})
 
