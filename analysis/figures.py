@@ -7,6 +7,7 @@ colour-blind readers; markers tell them apart in grey. Where ratings are simulat
 import html
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -14,6 +15,7 @@ from itertools import cycle, islice
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,9 +24,13 @@ from analysis import display
 # Okabe & Ito (2008), Color Universal Design, jfly.uni-koeln.de/color; black is the reference source.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("D", "o", "s", "^", "v", "P", "X")
+_KOREAN = [
+    name for name in ("Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "Apple SD Gothic Neo", "Malgun Gothic")
+    if name in font_manager.get_font_names()
+][:1]  # fmt: skip
 _STYLE = {
     "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",
+    "font.family": ["DejaVu Sans", *_KOREAN],
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -34,15 +40,15 @@ _STYLE = {
     "axes.unicode_minus": True,
     "legend.frameon": False,
 }
+_LEGEND = {"fontsize": 8, "handletextpad": 0.3, "columnspacing": 1.0}
 _GREY = "#6b6b6b"
 _SIMULATED = "#B00020"
 _SVG_FONTS = "'Helvetica Neue', Arial, 'DejaVu Sans', 'Noto Sans CJK KR', 'Apple SD Gothic Neo', sans-serif"
 
 
 _FAMILY = re.compile(r"'DejaVu Sans'(, [^;\"]*)?")
-_OWN_IDS = re.compile(
-    r'<g id="[^"]*">'
-)  # names of parts that repeat from figure to figure; nothing refers to them
+# Names of parts, which repeat from figure to figure; nothing refers to them.
+_OWN_IDS = re.compile(r'(?<=<g) id="[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -117,27 +123,20 @@ def interaction(
     """
     forms = list(pd.unique(means["form"]))
     sources = list(pd.unique(means["source"]))
-    figure, ax = _figure(4.6, 3.2)
+    figure, ax = _figure(4.6, 3.8)
     for number, source in enumerate(sources):
         own = means[means["source"] == source].set_index("form").reindex(forms)
         x = np.arange(len(forms)) + 0.11 * (number - (len(sources) - 1) / 2)
         colour = style.colour.get(source, _GREY)
         ax.vlines(x, own["low"], own["high"], color=colour, linewidth=1.6)
         ax.plot(x, own["estimate"], color=colour, linewidth=0.8, alpha=0.55)
-        ax.plot(x, own["estimate"], style.marker.get(source, "o"), color=colour, markersize=5.5, label=source)
+        ax.plot(x, own["estimate"], style.marker.get(source, "o"), color=colour, markersize=4.5, label=source)
     ax.set_xticks(range(len(forms)), [f.replace("_", "-") for f in forms])
     ax.set_xlim(-0.5, len(forms) - 0.5)
     _scale_axis(ax.yaxis, scale)
     ax.set_ylim(*_padded_range(scale))
     ax.set_ylabel(axis)
-    ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(0, -0.12),
-        ncols=min(2, len(sources)),
-        fontsize=8,
-        handletextpad=0.3,
-        columnspacing=1.0,
-    )
+    figure.legend(loc="outside lower left", ncols=min(2, len(sources)), **_LEGEND)
     return _svg(figure, name, title, simulated)
 
 
@@ -198,19 +197,12 @@ def reliability(estimates: pd.DataFrame, *, name: str, title: str, simulated: bo
     ax.set_xlim(low - 0.02, 1.02)
     ax.axvline(0, color=_GREY, linewidth=0.6)
     ax.set_xlabel("coefficient (1 = perfect agreement)")
-    ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(0, -0.5 / figure.get_figheight()),
-        ncols=len(terms),
-        fontsize=8,
-        handletextpad=0.3,
-        columnspacing=1.0,
-    )
+    figure.legend(loc="outside lower left", ncols=len(terms), **_LEGEND)
     return _svg(figure, name, title, simulated)
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
 
 
@@ -243,8 +235,10 @@ def _svg(figure: Figure, name: str, title: str, simulated: bool) -> str:
         above = {"xy": (0, 1), "xycoords": "axes fraction", "xytext": (0, 5), "textcoords": "offset points"}
         ax.annotate("simulated ratings", **above, fontsize=8, color=_SIMULATED)
     content = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": name}):
-        figure.savefig(content, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
-    svg = _OWN_IDS.sub("<g>", content.getvalue())
+    with mpl.rc_context({"svg.hashsalt": name}), warnings.catch_warnings():
+        # Letters stay letters in the file, so that a font missing here may yet be there where the figure is read.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    svg = _OWN_IDS.sub("", content.getvalue())
     svg = _FAMILY.sub(_SVG_FONTS, svg[svg.index("<svg") :])
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)

@@ -290,6 +290,8 @@ def _without(
 
 
 def _silent_raters(loaded: Loaded, frame: pd.DataFrame, rated: pd.DataFrame) -> tuple[str, ...]:
+    if "rater" not in frame.columns:
+        return ()
     same_kind = frame[frame["rater_kind"].isin(rated["rater_kind"].unique())]
     silent = sorted(set(same_kind["rater"].dropna()) - set(rated["rater"].dropna()))
     return (f"no usable rating of this metric by {', '.join(silent)}",) if silent else ()

@@ -1,6 +1,6 @@
 """The parts of a report: for each question of a reader, its tables and figures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -13,7 +13,6 @@ from study.config import Study
 
 _FEW = 12  # rows of a table that stay in sight; longer ones fold
 _ALPHA = 0.05
-_MINUS = " − "
 
 
 @dataclass(frozen=True)
@@ -72,12 +71,12 @@ def metric(study: Study, found: Fitted, agreement: Agreement) -> Section:
     if len(held.get("source", ())) > 1:
         drawn.append(_forest(study, found))
         shown.append(_contrasts(found))
-        if "category" in held:
-            drawn.append(_heat_map(study, found))
-            folded.append(_within(found, "category"))
         if "form" in held:
             drawn.append(_interaction(study, found))
             folded.append(_within(found, "form"))
+        if "category" in held:
+            drawn.append(_heat_map(study, found))
+            folded.append(_within(found, "category"))
     if means.has_forms(found):
         shown.append(_penalties(found))
     if len(means.interactions(found)):
@@ -92,7 +91,7 @@ def metric(study: Study, found: Fitted, agreement: Agreement) -> Section:
     return Section(
         f"metric-{rated.metric_id}",
         _spaced(rated.metric_id),
-        (_lead(found),),
+        (_lead(found), f"Model: {_model(found)}"),
         tuple(drawn),
         tuple(shown),
         tuple(folded),
@@ -207,8 +206,8 @@ def _drawing(found: Fitted, kind: str, title: str) -> dict[str, object]:
 def _contrasts(found: Fitted) -> Table:
     return _differences(
         f"contrasts-{found.metric_id}",
-        f"{found.metric_id}: sources against the reference",
-        means.versus_reference(found),
+        f"{found.metric_id}: sources minus {_reference(found)}",
+        means.versus_reference(found).assign(term=lambda t: t["source"]),
         found,
         "Holm over all rows",
     )
@@ -218,19 +217,31 @@ def _penalties(found: Fitted) -> Table:
     return _differences(
         f"negation-{found.metric_id}",
         f"{found.metric_id}: negation penalty (affirmative − negative questions)",
-        means.negation_penalty(found),
+        means.negation_penalty(found).assign(term=_penalty_names),
         found,
         "Holm within the penalties and within the differences of penalties",
     )
 
 
+def _penalty_names(estimates: pd.DataFrame) -> list[str]:
+    """A source for its penalty; a source beyond the reference for the difference of two penalties."""
+    reference = estimates["source"].iloc[0]
+    return [
+        f"{row.source} beyond {reference}" if row.kind == "beyond" else str(row.source)
+        for row in estimates.itertuples()
+    ]
+
+
+def _reference(found: Fitted) -> str:
+    return means.factors(found)["source"][0]
+
+
 def _within(found: Fitted, factor: str) -> Table:
     estimates = means.versus_reference(found, factor)
-    reference = means.factors(found)["source"][0]
-    terms = [f"{row[factor]}: {row['source']} - {reference}" for _, row in estimates.iterrows()]
+    terms = [f"{row[factor]}: {row['source']}" for _, row in estimates.iterrows()]
     return _differences(
         f"{factor}-{found.metric_id}",
-        f"{found.metric_id}: sources against the reference in each {factor}",
+        f"{found.metric_id}: sources minus {_reference(found)} in each {factor}",
         estimates.assign(term=terms),
         found,
         f"Holm over all {len(terms)} rows",
@@ -240,7 +251,7 @@ def _within(found: Fitted, factor: str) -> Table:
 def _differences(name: str, caption: str, estimates: pd.DataFrame, found: Fitted, family: str) -> Table:
     rows = tuple(
         (
-            row.term.replace(" - ", _MINUS),
+            row.term,
             display.estimate(row.estimate, row.low, row.high),
             display.number(row.std_error, 3),
             display.df(row.df),
@@ -327,11 +338,13 @@ def _severity(found: Fitted) -> Table:
 
 
 def _noted(table: Table, found: Fitted) -> Table:
-    """The table with its n, model and convergence below it."""
+    """The table with its model, n and convergence, for where it stands alone."""
+    return replace(table, model=_model(found))
+
+
+def _model(found: Fitted) -> str:
     df = {"satterthwaite": "Satterthwaite df", "kenward-roger": "Kenward–Roger df", "z": "normal theory"}
-    model = f"{found.fit.formula}; {fitting.sizes(found)}; {fitting.convergence(found.fit)}; {df[found.ddf]}."
-    note = f"{table.note} {model}".strip()
-    return Table(table.name, table.caption, table.columns, table.rows, note, table.text_columns)
+    return f"{found.fit.formula}; {fitting.sizes(found)}; {fitting.convergence(found.fit)}; {df[found.ddf]}."
 
 
 def _grid(name: str, caption: str, rows: list[tuple[str, dict[str, str]]], columns: list[str], note: str) -> Table:

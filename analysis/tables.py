@@ -1,6 +1,7 @@
 """A table of the report: cells already written, rendered for a page, for LaTeX and for a terminal."""
 
 import html
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ class Table:
     """Cells as text, one tuple per row.
 
     `name` becomes a file name and a LaTeX label. Columns in `text_columns` are set flush left, all others right.
-    `note` stands below: n, model, convergence, and that ratings are simulated where they are.
+    `note` stands below. So does `model` (formula, n, convergence) where the table stands alone, as in a paper; a
+    page says it once for all tables of a section.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    model: str = ""
     text_columns: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
@@ -74,8 +77,9 @@ def as_latex(table: Table) -> str:
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    if table.note:
-        lines.append(rf"\par\smallskip{{\footnotesize {latex(table.note)}}}")
+    below = f"{table.note} {table.model}".strip()
+    if below:
+        lines.append(rf"\par\smallskip{{\footnotesize {latex(below)}}}")
     return "\n".join([*lines, r"\end{table}", ""])
 
 
@@ -103,7 +107,8 @@ def _body_cell(table: Table, column: int, cell: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return html.escape(text)
+    """A cell that may break after the signs that join words in a name."""
+    return re.sub(r"([_:])(?=\w)", r"\1<wbr>", html.escape(text))
 
 
 def _width(text: str) -> int:
