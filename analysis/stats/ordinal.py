@@ -66,6 +66,7 @@ class OrdinalFit:
     dropped_columns: list[str]
     notes: list[str]
     effects: dict[str, pd.DataFrame] = field(repr=False)
+    design: Design = field(repr=False)
 
     @property
     def n_parameters(self) -> int:
@@ -98,6 +99,19 @@ class OrdinalFit:
         if group not in self.effects:
             raise StudyError(f"the model has no random term {group}; it has {', '.join(self.effects)}")
         return self.effects[group].copy()
+
+    def contrast(self, rows: np.ndarray, terms: list[str], level: float = 0.95) -> pd.DataFrame:
+        """Combinations of coefficients in the columns of `coefficients`.
+
+        Parameters
+        ----------
+        rows : one per combination, weights on the design's fixed columns; the intercept's is ignored
+        """
+        kept = [i for i, name in enumerate(self.design.fixed.names) if name != "(Intercept)"]
+        weights = np.atleast_2d(rows)[:, kept]
+        vcov = weights @ self.vcov.loc[self.fixed.index, self.fixed.index].to_numpy() @ weights.T
+        values = pd.Series(weights @ self.fixed.to_numpy(), terms)
+        return _wald(values, pd.DataFrame(vcov, terms, terms), level, self.n_rows)
 
     def __repr__(self) -> str:
         random = self.components()[["group", "variance", "sd"]].to_string(index=False)
@@ -324,7 +338,7 @@ def _result(
             best.evaluations, best.decrement, best.decrement < 1e-6 and not infinite, bool(singular)
         ),
         singular_terms=singular, dropped_columns=model.fixed.dropped, notes=notes,
-        effects=_effects(model, best),
+        effects=_effects(model, best), design=model,
     )  # fmt: skip
 
 
