@@ -62,6 +62,26 @@ RESPONSES = Table(
         Column("status"),
         Column("text", null=True),
         Column("detail", null=True),
+        # What is known of a model's answer; embedded sources and imported answers have none of it.
+        Column("flags", null=True, optional=True),  # names of generation.flags.FLAGS, comma-separated
+        Column("model", null=True, optional=True),  # as the server names it
+        Column("response_id", null=True, optional=True),
+        Column("request_id", null=True, optional=True),
+        Column("fingerprint", null=True, optional=True),
+        Column("finish", null=True, optional=True),
+        Column("prompt_tokens", "integer", null=True, optional=True),
+        Column("cached_tokens", "integer", null=True, optional=True),
+        Column("completion_tokens", "integer", null=True, optional=True),
+        Column("reasoning_tokens", "integer", null=True, optional=True),
+        Column("cost", "real", null=True, optional=True),  # null: unknown, never 0
+        Column("seconds", "real", null=True, optional=True),
+        Column("attempts", "integer", null=True, optional=True),
+        Column("asked_at", "time", null=True, optional=True),
+        Column("answered_at", "time", null=True, optional=True),
+        Column("prompt_hash", null=True, optional=True),  # SHA-256 of all that was sent
+        Column("question", null=True, optional=True),  # names what was asked of whom, with which settings
+        Column("replicate", "integer", null=True, optional=True),
+        Column("demo", "boolean", null=True, optional=True),  # not fit for a study's release
     ),
     key=("prompt_id", "source_id"),
 )
@@ -104,6 +124,10 @@ RATINGS = Table(
         Column("status"),
         Column("reason", null=True),
         Column("simulated", "boolean"),
+        # Of judges only.
+        Column("model", null=True, optional=True),
+        Column("prompt_hash", null=True, optional=True),
+        Column("cost", "real", null=True, optional=True),  # a call's cost, in equal parts on its metrics
     ),
     key=("rater_id", "label", "metric_id", "occasion"),
 )

@@ -1,0 +1,292 @@
+"""A judge is a rater: rubric and item in, rating rows out. It sees labels and texts, never sources.
+
+One item a call. A reply that is no verdict is asked for again, twice at most, with what was wrong with it; after
+that the item has status judge_error and no value. Every attempt and verdict stands in `judges/ID.jsonl`, so that a
+judge that was killed goes on where it stopped, and a verdict once given is never drawn again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import rubric as rubrics
+from analysis import verdict as verdicts
+from analysis.rubric import Rubric, Turn, View
+from generation.asking import Asked, Asker, now, spread
+from generation.log import Journal, records
+from generation.price import cost
+from generation.progress import Meter
+from generation.settings import ModelSettings, model_settings
+from generation.sources.openai_chat import body, key
+from study.config import FILE, Study
+from study.errors import StudyError
+from study.records import Content, Judge, Metric
+
+RE_ASKS = 2
+_DEFAULTS = {"temperature": 0.0, "top_p": None, "max_tokens": 400}
+Record = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One item to be judged on one occasion."""
+
+    view: View
+    metrics: tuple[Metric, ...]
+    occasion: int
+    messages: tuple[Mapping[str, str], ...]
+    key: str
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A judge ready to judge a study: its model, its rubric and its tasks."""
+
+    judge: Judge
+    settings: ModelSettings
+    rubric: Rubric
+    tasks: tuple[Task, ...]
+    path: Path
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a run of one judge did; `statuses` counts rating rows."""
+
+    judge: str
+    kept: int
+    asked: int
+    statuses: dict[str, int]
+    cost: float | None
+    unpriced: int
+    stopped_by: str | None
+
+
+def judge(study: Study, judge_id: str, meter: Meter) -> tuple[Judged, pd.DataFrame]:
+    """Have one judge rate what it has not rated yet; its rating rows, one for every item, metric and occasion.
+
+    Raises
+    ------
+    StudyError : if there is no such judge, or its row, rubric or key is wrong; before anything is asked
+    """
+    bench = set_up(study, judge_id)
+    known = settled(bench.path)
+    open_tasks = [t for t in bench.tasks if t.key not in known]
+    meter.begin(judge_id, len(bench.tasks), len(bench.tasks) - len(open_tasks))
+    closed = _ask(bench, open_tasks, meter) if open_tasks else None
+    latest = latest_records(bench.path)
+    found = [latest.get(t.key) for t in bench.tasks]
+    rows = pd.DataFrame(
+        [row for t, r in zip(bench.tasks, found, strict=True) for row in _rows(bench, t, r, closed)]
+    )
+    costs = [r.get("cost") for r in found if r is not None]
+    priced = [c for c in costs if c is not None]
+    return (
+        Judged(
+            judge_id,
+            kept=len(bench.tasks) - len(open_tasks),
+            asked=meter.tallies[judge_id].done,
+            statuses={str(s): int(n) for s, n in rows["status"].value_counts().items()},
+            cost=sum(priced) if priced else None,
+            unpriced=len(costs) - len(priced),
+            stopped_by=closed,
+        ),
+        rows,
+    )
+
+
+def set_up(study: Study, judge_id: str) -> Bench:
+    """A judge of study.toml with everything it will be asked.
+
+    Raises
+    ------
+    StudyError : if anything is wrong with it
+    """
+    found = next((j for j in study.judges if j.judge_id == judge_id), None)
+    place = f"{study.folder / FILE}"
+    if found is None:
+        known = ", ".join(j.judge_id for j in study.judges) or "none"
+        raise StudyError(f"{place}: no judge {judge_id}; its judges are {known}")
+    settings = model_settings(_DEFAULTS | found.settings, f"{place}: judge {judge_id}")
+    metrics = tuple(study.metric(m) for m in found.metrics) or study.metrics
+    rubric = rubrics.load(found.rubric, study.folder)
+    rubric.check(metrics)
+    from study import tables
+
+    items = tables.read(study.items, tables.ITEMS)
+    content = study.content() if study.content_files else None
+    tasks = _tasks(found, settings, rubric, metrics, views(items, content))
+    if not tasks:
+        raise StudyError(f"{place}: judge {judge_id} has nothing to rate: no item is of its metrics' kind")
+    return Bench(found, settings, rubric, tuple(tasks), study.path("judges") / f"{judge_id}.jsonl")
+
+
+def views(items: pd.DataFrame, content: Content | None) -> Iterator[View]:
+    """What a judge sees of each item, in the labels' order: the case, the dialogue so far, as raters do."""
+    questions = {p.prompt_id: p.text for p in content.prompts} if content else {}
+    spoken = items[items["kind"] == "utterance"].sort_values("turn", kind="stable")
+    dialogues = {
+        label: [
+            (r.label, Turn(questions.get(r.prompt_id), r.text if isinstance(r.text, str) else None))
+            for r in rows.itertuples()
+        ]
+        for label, rows in spoken.groupby("encounter", sort=False)
+    }
+    for item in items.itertuples():
+        case = content.cases.get(item.case_id) if content else None
+        if item.kind == "encounter":
+            yield View(item.label, item.kind, tuple(turn for _, turn in dialogues.get(item.label, ())), (), case)
+            continue
+        own = Turn(questions.get(item.prompt_id), item.text if isinstance(item.text, str) else None)
+        dialogue = dialogues.get(item.encounter, [])
+        place = next((i for i, (label, _) in enumerate(dialogue) if label == item.label), 0)
+        yield View(item.label, item.kind, (own,), tuple(turn for _, turn in dialogue[:place]), case)
+
+
+def settled(path: Path) -> set[str]:
+    """Keys of tasks that have an outcome; a task that only failed on the way has none."""
+    return {str(r["key"]) for _, r in records(path) if r.get("event") == "judged" and r["status"] != "failed"}
+
+
+def latest_records(path: Path) -> dict[str, Record]:
+    """The last outcome of each task."""
+    return {str(r["key"]): r for _, r in records(path) if r.get("event") == "judged"}
+
+
+def _tasks(
+    judge: Judge, settings: ModelSettings, rubric: Rubric, metrics: Sequence[Metric], seen: Iterable[View]
+) -> list[Task]:
+    tasks = []
+    for view in seen:
+        asked = tuple(m for m in metrics if m.item == view.kind)
+        if not asked:
+            continue
+        messages = tuple(rubric.messages(view, asked))
+        for occasion in range(1, judge.repeats + 1):
+            chosen = settings.model_copy(update={"replicate": settings.replicate + occasion - 1})
+            named = key(judge.judge_id, chosen, body(chosen, messages))
+            tasks.append(Task(view, asked, occasion, messages, f"{view.label}:{named}"))
+    return tasks
+
+
+def _ask(bench: Bench, tasks: Sequence[Task], meter: Meter) -> str | None:
+    """Put the tasks to the judge; why it had to stop, or None."""
+    with Journal(bench.path) as journal:
+        asker = Asker(bench.settings, note=lambda record: journal.append(record, durable=False))
+
+        def one(task: Task) -> None:
+            record = _judged(asker, bench, task)
+            if record is None:
+                return
+            journal.append(record)
+            failed = record["status"] in ("failed", "judge_error")
+            meter.add(bench.judge.judge_id, failed=failed, cost=record["cost"])
+
+        work = spread(tasks, one, bench.settings.concurrency, asker.gate)
+        try:
+            work.join()
+        except KeyboardInterrupt:
+            work.stop()
+            raise
+        finally:
+            asker.close()
+        return asker.gate.closed
+
+
+def _judged(asker: Asker, bench: Bench, task: Task) -> Record | None:
+    """One task's outcome; None if it was not asked because the judge cannot be reached any more."""
+    messages = [dict(m) for m in task.messages]
+    settings = bench.settings.model_copy(update={"replicate": bench.settings.replicate + task.occasion - 1})
+    about = {"label": task.view.label, "occasion": task.occasion}
+    asked: list[Asked] = []
+    problem = ""
+    for _ in range(1 + RE_ASKS):
+        asked.append(asker.ask(task.key, body(settings, messages), about))
+        call, error = asked[-1].call, asked[-1].error
+        if call is None:
+            if not asked[-1].attempts:
+                return None
+            return _record(bench, task, asked, "failed", detail=str(error))
+        reply = call.reply
+        if reply.text is None:
+            problem = reply.detail or reply.status
+        elif "truncated" in reply.flags:
+            problem = "it was cut at the token limit"
+            settings = settings.model_copy(
+                update={"max_tokens": 2 * settings.max_tokens if settings.max_tokens else None}
+            )
+        else:
+            try:
+                found = verdicts.read(reply.text, task.metrics)
+            except verdicts.NoVerdict as fault:
+                problem = str(fault)
+            else:
+                return _record(bench, task, asked, "ok", scores=found.scores, reason=found.reason)
+        messages += [{"role": "assistant", "content": reply.text or "…"}]
+        messages += [{"role": "user", "content": bench.rubric.again(problem)}]
+    return _record(bench, task, asked, "judge_error", detail=f"{1 + RE_ASKS} replies without a verdict: {problem}")
+
+
+def _record(
+    bench: Bench,
+    task: Task,
+    asked: Sequence[Asked],
+    status: str,
+    *,
+    scores: Mapping[str, float | None] | None = None,
+    reason: str | None = None,
+    detail: str | None = None,
+) -> Record:
+    calls = [a.call for a in asked if a.call is not None]
+    costs = [cost(c.reply.usage, bench.settings.price) for c in calls]
+    last = calls[-1].reply if calls else None
+    return {
+        "event": "judged",
+        "key": task.key,
+        "label": task.view.label,
+        "occasion": task.occasion,
+        "status": status,
+        "scores": dict(scores) if scores else None,
+        "reason": reason,
+        "detail": detail,
+        "model": last.model if last else None,
+        "response_id": last.response_id if last else None,
+        "fingerprint": last.fingerprint if last else None,
+        "prompt_tokens": _sum([c.reply.usage.prompt for c in calls]),
+        "completion_tokens": _sum([c.reply.usage.completion for c in calls]),
+        "cost": _sum(costs),
+        "asks": len(asked),
+        "attempts": sum(a.attempts for a in asked),
+        "prompt_hash": rubrics.digest(task.messages),
+        "rubric": bench.rubric.digest,
+        "at": now(),
+    }
+
+
+def _rows(bench: Bench, task: Task, record: Record | None, closed: str | None) -> Iterator[Record]:
+    """One rating row for each metric of a task."""
+    status = "missing" if record is None or record["status"] == "failed" else str(record["status"])
+    why = record["detail"] if record is not None else f"not asked: {closed or 'the run was stopped'}"
+    for metric in task.metrics:
+        value = record["scores"][metric.metric_id] if record is not None and status == "ok" else None
+        yield {
+            "rater_id": bench.judge.judge_id,
+            "rater_kind": "judge",
+            "label": task.view.label,
+            "metric_id": metric.metric_id,
+            "occasion": task.occasion,
+            "value": value,
+            "status": "cannot_judge" if status == "ok" and value is None else status,
+            "reason": record["reason"] if record is not None and status == "ok" else why,
+            "simulated": False,
+            "model": record["model"] if record is not None else None,
+            "prompt_hash": record["prompt_hash"] if record is not None else None,
+            "cost": None if record is None or record["cost"] is None else record["cost"] / len(task.metrics),
+        }
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """A sum that is unknown if a part of it is, or if there is none."""
+    return None if not values or any(v is None for v in values) else sum(values)
