@@ -145,8 +145,13 @@ def mean_squares(y: np.ndarray) -> dict[str, float]:
 
 
 def averaged(single: np.ndarray | float, k: float) -> np.ndarray | float:
-    """Spearman–Brown: the reliability of a mean of k raters from that of one."""
-    return k * single / (1 + (k - 1) * single)
+    """Spearman–Brown: the reliability of a mean of k raters from that of one.
+
+    nan where raters differ and items do not at all: no mean of k raters has a reliability then.
+    """
+    single = np.asarray(single, float)
+    scale = 1 + (k - 1) * single
+    return np.divide(k * single, scale, out=np.full(scale.shape, np.nan), where=np.abs(scale) > 1e-12)[()]
 
 
 def krippendorff_alpha(ratings: pd.DataFrame | np.ndarray, level: Level = "ordinal") -> float:

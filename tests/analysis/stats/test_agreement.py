@@ -81,3 +81,9 @@ def test_a_second_rating_of_the_same_item_is_refused():
 def test_an_absent_column_is_named():
     with pytest.raises(StudyError, match="no column label"):
         rating_matrix(pd.DataFrame({"rater": ["r1"], "score": [1]}))
+
+
+def test_items_that_do_not_differ_give_no_consistency_of_a_mean():
+    by_form = icc([[3, 5, 4], [4, 5, 3]]).set_index("term")
+    assert np.isnan(by_form.loc["ICC(3,k)", "estimate"])
+    assert by_form.loc["ICC(3,1)", "estimate"] == pytest.approx(-0.5)
