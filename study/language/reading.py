@@ -19,7 +19,7 @@ _EXCEPT = re.compile(r"^.*?\S ?(말고도|말고는|말고|빼고는|빼고|이�
 _SUMMARY = re.compile(r"정리(하|해)|요약|맞게 이해|제대로 이해|제가 이해한|말씀(이시|하신|이네|이군|인가|이죠|인 거)|다는 (말씀|거|것|뜻)|(신|은|ᆫ|는|인) ?거(군요|네요|죠|지요)")
 _PLAN = re.compile(
     r"(면|게|편이|것이|습관이) ?(제일 |더 |훨씬 |가장 )?(좋|도움|중요|안전)|필요(하|할|합|해)|(셔야|아야|어야|해야|여야)|(드릴|할|볼|쓸|놓을|낼)게요|"
-    r"려고 (하|합|해)|(드릴|할|볼|쓸|될|릴|일) ?(텐데|예정|건데|거예요|겁니다)|(설명|말씀|안내) ?(드린|드렸|해 드린|드리)|의심|가능성|"
+    r"려고 (하|합|해)|(드릴|할|볼|쓸|될|릴|일) ?(텐데|예정|건데|거예요|겁니다)|제 (설명|말)|(설명|말씀|안내) ?(드린|드렸|해 드린|드리)|의심|가능성|"
     r"(하|드리|보)겠(습니다|어요|는데)|것 같(아요|습니다|은데)|권(하|해|합)|추천|수(도)? 있(어요|습니다|으니|는데|어서)|(끊|줄이|피하|참지 마|드시지 마|삼가)시|마세요|하세요\."
 )
 _REQUESTS: tuple[tuple[Reaction, re.Pattern[str]], ...] = (
@@ -54,7 +54,7 @@ def read(text: str, ledger: Ledger) -> Reading:
     """A student's utterance, read against a case's ledger."""
     question = recognise(text)
     last = sentences(text)[-1]
-    if _is_permission(last, ledger) or _is_greeting(text, ledger):
+    if question.form != "open_ended" and _is_permission(last, ledger) or _is_greeting(text, ledger):
         return _particled(Reading(question, "social", ("permission",), proposition=True))
     if _is_summary(text) and question.form == "affirmative":
         return _particled(_summary(text, question, ledger))
@@ -177,7 +177,9 @@ def _summary(text: str, question: Question, ledger: Ledger) -> Reading:
             if hit.weak and any(not h.weak and h.topic not in ledger.given for h in hits(clause, ledger.slots)):
                 continue
             for fact in select(clause, ledger.facts(hit.topic)):
-                if fact.category in ("clinical_reasoning", "greeting_identity"):
+                if fact.category in ("clinical_reasoning", "greeting_identity", "past_medical") and (
+                    hit.topic not in ledger.declared
+                ):
                     continue
                 claim = holds(fact, hit.topic, clause, replace(question, past=True))
                 if claim == denied and hit.topic in ledger.declared and _at_stake(clause, fact, hit.topic, ledger):
@@ -185,7 +187,7 @@ def _summary(text: str, question: Question, ledger: Ledger) -> Reading:
                 mentioned.append(fact)
     told = [f for f in ledger.facts("summary")][:1]
     if not told and mentioned:
-        told = [max(mentioned, key=lambda f: relevance(text, f))]
+        told = [max([f for f in mentioned if f.category != "chief_complaint"] or mentioned, key=lambda f: relevance(text, f))]
     return Reading(question, "confirm", ("summary",), tuple(told), question.judged_positive)
 
 
@@ -241,7 +243,7 @@ def _reacting(text: str, question: Question, reaction: Reaction, ledger: Ledger)
 def _fails(text: str) -> bool:
     """Whether the question asks for what failed: 이해가 안 되는 부분, 어려운 점."""
     last = sentences(text)[-1]
-    return re.search(r"안 되는|못 하|어려|모르|헷갈|안 가는|힘드|힘들", last) is not None
+    return re.search(r"안 되|못 하|어려|모르|헷갈|안 가는|힘드|힘들", last) is not None
 
 
 def _reaction(text: str, question: Question) -> Reaction | None:

@@ -55,7 +55,7 @@ def topics(
     pool = strong or [h for h in found if h.weak] or found
     if any(h.topic in known for h in pool):
         pool = [h for h in pool if h.topic != UNLISTED]
-    pool.sort(key=lambda h: (h.topic in known, h.terms, len(h.places), max(h.places)), reverse=True)
+    pool.sort(key=lambda h: (h.topic in known, _examines(h.topic, slots), h.terms, len(h.places), max(h.places)), reverse=True)
     shared = frozenset().union(*(h.places for h in found if h.topic in given and h not in pool))
     kept: list[Hit] = []
     for hit in pool:
@@ -87,8 +87,19 @@ def _side_by_side(text: str, one: Hit, other: Hit, shared: frozenset[int]) -> bo
     if not mine or not theirs:
         return False
     first, second = sorted((mine, theirs), key=min)
-    between = morphemes(text)[min(first):min(second)]
-    return any(m.form in _COORDINATORS and m.tag in ("EC", "JC", "JX", "JKB", "MAJ") for m in between)
+    both = one.places & other.places
+    found = morphemes(text)
+    return any(
+        found[at].form in _COORDINATORS
+        and found[at].tag in ("EC", "JC", "JX", "JKB", "MAJ")
+        and at - 1 not in both
+        for at in range(min(first), min(second))
+    )
+
+
+def _examines(topic: str, slots: Mapping[str, Slot]) -> bool:
+    """Whether a topic is of the hands: 옆구리를 두드리면 아프세요? asks of the knock, not of the flank."""
+    return topic in slots and slots[topic].category == "physical_exam"
 
 
 def _hit(slot: str, text: str, slots: Mapping[str, Slot], matches: Mapping[str, Match]) -> Hit | None:
