@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from study.language.answer import clauses
+from study.language.clauses import clauses
 from study.language.morphology import Morpheme, inflected, morphemes, sentences
 from study.language.reading import Reading
 from study.records import Fact

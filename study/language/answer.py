@@ -1,10 +1,9 @@
-"""What a Korean answer says: its particle, its clauses and their polarity, its register."""
+"""What a Korean answer opens with and how it is spoken: particle and register."""
 
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from study.language.korean import negated
 from study.language.morphology import Morpheme, lemmas, morphemes, sentences
 from study.language.question import Particle
 from study.language.words import Words, words
@@ -23,16 +22,7 @@ _HESITATION = r"(?:(?:음|어|아|저|흠|에|글쎄요|그게|저기)[,.…~\s]
 _YES = re.compile(_HESITATION + r"(네|예|넵|넹|네에|응|그럼요|맞아요|맞습니다|그렇습니다|그래요)(?=[\s,.!?~…]|$)")
 _NO = re.compile(_HESITATION + r"(아니요|아니오|아뇨|아녀|아니에요|아녜요|아닙니다|아니)(?=[\s,.!?~…]|$)")
 _COUNTED = re.compile(_HESITATION + r"네 (살|명|번|시|개|달|주|가지|시간|잔|병|갑|차례|군데)")
-_CLAUSE_ENDS = ("고", "며", "으며", "지만", "는데", "ᆫ데", "은데", "면서", "으면서", "어서", "아서", "여서", "니까", "으니까", "다가", "고요", "거든요")
 
-
-@dataclass(frozen=True)
-class Clause:
-    """One clause of an answer, whether it denies, and its predicate's plain stem."""
-
-    text: str
-    denies: bool
-    stems: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -61,29 +51,6 @@ def without_particle(text: str) -> str:
     """An answer without its opening 네 or 아니요."""
     found = None if _COUNTED.match(text) else _NO.match(text) or _YES.match(text)
     return text[found.end():].lstrip(" ,.!~…") if found else text
-
-
-def clauses(text: str) -> list[Clause]:
-    """The clauses of an answer after its particle, in order."""
-    found = []
-    for sentence in sentences(without_particle(text)):
-        start, marks = 0, morphemes(sentence)
-        for at, mark in enumerate(marks):
-            follows = marks[at + 1] if at + 1 < len(marks) else None
-            ends = mark.tag == "EC" and mark.form in _CLAUSE_ENDS and not (follows and follows.tag == "VX")
-            if ends or follows is None:
-                piece = sentence[start:mark.end].strip(" ,")
-                if piece:
-                    found.append(Clause(piece, negated(piece), stems(piece)))
-                start = mark.end
-    return found
-
-
-def stems(text: str) -> frozenset[str]:
-    """The stems of a text's predicates that have a meaning of their own."""
-    light = ("하", "되", "있", "없", "않", "아니", "이", "보", "주", "같", "못하", "오", "가", "지")
-    named = zip(morphemes(text), lemmas(text), strict=True)
-    return frozenset(lemma for m, lemma in named if m.stem and lemma and lemma not in light and m.form not in light)
 
 
 def register(text: str) -> Register:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from study.language.answer import Clause, Register, answered, clauses, mentions, register, stems
+from study.language.answer import Register, answered, mentions, register, without_particle
+from study.language.clauses import Clause, clauses, stems
 from study.language.ledger import asks_well
 from study.language.morphology import sentences
 from study.language.question import Particle
@@ -46,7 +47,7 @@ def check(question: str, reading: Reading, answer: str, facts: Sequence[Fact] | 
     facts : what a complete answer conveys; the reading's own where not given
     """
     expected = tuple(reading.facts if facts is None else facts)
-    given, said = answered(answer), clauses(answer)
+    given, said = answered(answer), clauses(without_particle(answer))
     claims = [c for clause in said if (c := _claim(question, reading, clause, expected)) is not None]
     truth = reading.proposition
     claim = None if not claims or truth is None else (truth if all(c == truth for c in claims) else not truth)
