@@ -231,6 +231,12 @@ def _is_number(series: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
 
 
+def compact(series: pd.Series) -> tuple[np.ndarray, int]:
+    """Codes of a complete column, numbers as well as text, and how many levels occur."""
+    codes, levels = _occurring(*factorized(series))
+    return codes, len(levels)
+
+
 def _occurring(codes: np.ndarray, levels: list) -> tuple[np.ndarray, list]:
     used = np.bincount(codes, minlength=len(levels)) > 0
     if used.all():

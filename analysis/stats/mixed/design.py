@@ -193,7 +193,7 @@ def _fixed(columns: coding.Columns, n: int, terms: tuple[Term, ...], codings: Ma
     n_cells = len(parts[0]) if parts else 1
     counts = np.bincount(cell, minlength=n_cells).astype(float)
     full, names, owner = coding.matrix(terms, coded, codes, n_cells)
-    kept, basis, triangle = _orthonormal(full, np.sqrt(counts))
+    kept, basis, triangle = orthonormal(full, np.sqrt(counts))
     return FixedPart(
         terms, coded, cell, codes, counts, full[:, kept], basis, triangle,
         [names[j] for j in kept], owner[kept], [names[j] for j in sorted(set(range(len(names))) - set(kept.tolist()))],
@@ -201,7 +201,7 @@ def _fixed(columns: coding.Columns, n: int, terms: tuple[Term, ...], codings: Ma
     )  # fmt: skip
 
 
-def _orthonormal(full: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def orthonormal(full: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns that are independent of those before them, and their orthonormal basis over the rows."""
     weighted = full * weights[:, None]
     size = np.sqrt((weighted**2).sum(axis=0))

@@ -238,6 +238,35 @@ def fit(
     return solve(model, cross_products(model), y, method)
 
 
+def fit_many(
+    frame: pd.DataFrame,
+    outcomes: Sequence[str],
+    effects: str,
+    *,
+    method: Method = "REML",
+    contrasts: Mapping[str, str] | None = None,
+) -> dict[str, MixedFit]:
+    """Fit the same effects to several columns, such as the metrics of a wide table.
+
+    Columns that are complete in the same rows share one design and its cross-products.
+
+    effects : the right side of the formula, `source + (1|rater)`
+    """
+    fits: dict[str, MixedFit] = {}
+    shared: dict[bytes, tuple[Design, CrossProducts]] = {}
+    for name in outcomes:
+        formula = parse(f"`{name}` ~ {effects}" if not name.isidentifier() else f"{name} ~ {effects}")
+        complete = np.packbits(frame[name].notna().to_numpy()).tobytes() if name in frame.columns else b""
+        if complete not in shared:
+            model, y = design(frame, formula, contrasts)
+            shared[complete] = (model, cross_products(model))
+        else:
+            model = replace(shared[complete][0], formula=formula)
+            y = frame[name].to_numpy(float)[model.rows]
+        fits[name] = solve(model, shared[complete][1], y, method)
+    return fits
+
+
 def fit_like(
     whole: MixedFit, leave_out: Sequence[int] = (), shrink: tuple[int, tuple[str, ...]] | None = None
 ) -> MixedFit:
