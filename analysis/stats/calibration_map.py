@@ -15,6 +15,7 @@ from study.errors import StudyError
 
 Kind = Literal["linear", "isotonic", "cumulative_logit"]
 KINDS: tuple[Kind, ...] = ("linear", "isotonic", "cumulative_logit")
+MOST_CATEGORIES = 30  # distinct panel ratings up to which they are taken as ordered categories
 _RIDGE = 1e-3  # on the slope of the cumulative logit: a judge that separates the categories has no finite slope
 
 
@@ -198,6 +199,9 @@ def _cumulative_logit(score: np.ndarray, panel: np.ndarray) -> CumulativeLogit:
     categories, rated = np.unique(ratings[found], return_inverse=True)
     if len(categories) < 2:
         raise StudyError(f"the panel rated every item {categories[0]:g}: there is nothing to calibrate")
+    if len(categories) > MOST_CATEGORIES:
+        raise StudyError(f"{len(categories)} distinct panel ratings are no ordered categories: "
+                         "a cumulative-logit map is for rating scales")  # fmt: skip
     levels, codes = np.unique(np.broadcast_to(score[:, None], ratings.shape)[found], return_inverse=True)
     table = np.zeros((len(levels), len(categories)))
     np.add.at(table, (codes, rated), 1)

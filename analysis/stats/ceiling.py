@@ -20,8 +20,8 @@ _MOST_VALUES = 30  # distinct ratings beyond which alpha is taken at the interva
 class Ceiling:
     """Judge and raters against the same leave-one-rater-out targets.
 
-    `by_rater` has one row per rater left out: the rater's and the judge's value of each measure against the mean of
-    the others. `estimates` has, for each measure, the raters' mean, the judge's mean and judge minus raters.
+    `by_rater` has one row per rater left out: the rater's and the judge's value of each measure against the mean
+    of the others. `estimates` has, for each measure, the raters' mean, the judge's mean and judge minus raters.
     """
 
     by_rater: pd.DataFrame
@@ -63,9 +63,7 @@ def leave_one_rater_out(
             continue
         blocks.append((j, _padded(rest.panel[:, j], rest.score, target, rest.cluster, data.cluster)))
     if not blocks:
-        raise StudyError(
-            f"no rater of {data.metric} shares three items with another: there is no ceiling to compare"
-        )
+        raise StudyError(f"no rater of {data.metric} shares three items with another: there is no ceiling")
     sums = np.concatenate([block for _, block in blocks], axis=1)
     names = [data.raters[j] for j, _ in blocks]
     measured = _Measures(len(blocks))

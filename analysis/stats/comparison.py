@@ -89,10 +89,20 @@ class Comparison:
     def of_source(self, source: str) -> "Comparison":
         return self.keep((self.items["source"] == source).to_numpy())
 
+    def crossed(self, values: np.ndarray) -> np.ndarray:
+        """Source × cluster means of item values; nan where a source has no item in a cluster."""
+        codes, levels = self.codes("source")
+        cluster = np.unique(self.cluster, return_inverse=True)[1]
+        cells = codes * (cluster.max() + 1) + cluster
+        size = len(levels) * (cluster.max() + 1)
+        held, total = np.bincount(cells, minlength=size), np.bincount(cells, values, minlength=size)
+        mean = np.divide(total, held, out=np.full(size, np.nan), where=held > 0)
+        return mean.reshape(len(levels), -1)
+
     def codes(self, column: str) -> tuple[np.ndarray, list[str]]:
         """An item column as codes and its levels, in the study's order."""
         values = pd.Categorical(self.items[column]).remove_unused_categories()
-        return np.asarray(values.codes), [str(c) for c in values.categories]
+        return np.asarray(values.codes, int), [str(c) for c in values.categories]
 
 
 def compare(
@@ -132,7 +142,7 @@ def compare(
         raise StudyError(f"items have no {unit} to cluster by; they have {', '.join(items.columns)}")
     if items[unit].isna().any():
         raise StudyError(
-            f"{int(items[unit].isna().sum())} items have no {unit}: every item needs one to cluster by"
+            f"{int(items[unit].isna().sum())} items have no {unit} to cluster by: give every item one"
         )
     cluster = pd.factorize(items[unit].astype(str))[0]
     low, high = scale or (float(ok["score"].min()), float(ok["score"].max()))
@@ -168,7 +178,7 @@ def of_arrays(
     score, panel = np.asarray(score, float), np.asarray(panel, float)
     if panel.ndim != 2 or len(panel) != len(score) or (items is not None and len(items) != len(score)):
         raise StudyError(
-            f"{len(score)} scores beside a panel of shape {panel.shape}: give item × rater, same items"
+            f"{len(score)} scores beside a panel of {panel.shape}: give item × rater of the same items"
         )
     items = pd.DataFrame({"label": [str(i) for i in range(len(score))]}) if items is None else items
     found = np.concatenate([score, panel.ravel()])

@@ -1,4 +1,4 @@
-"""Pairs of items in the same or the opposite order: pairwise accuracy with ties, Kendall's tau and its relatives."""
+"""Pairs of items in the same or the opposite order: pairwise accuracy with ties, Kendall's tau and the like."""
 
 from dataclasses import dataclass
 

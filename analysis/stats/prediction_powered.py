@@ -106,8 +106,8 @@ def moments(panel: np.ndarray, judge: np.ndarray, unlabelled: np.ndarray, ddof: 
     StudyError : with fewer than two units of a kind
     """
     if len(panel) < 2 or len(unlabelled) < 2:
-        raise StudyError(f"{len(panel)} labelled and {len(unlabelled)} unlabelled units: a prediction-powered mean "
-                         "needs two of each or more")  # fmt: skip
+        raise StudyError(f"{len(panel)} labelled and {len(unlabelled)} unlabelled units: a prediction-powered "
+                         "mean needs two of each or more")  # fmt: skip
     covariance = np.cov(panel, judge, ddof=ddof)
     return Moments(
         n=len(panel), n_unlabelled=len(unlabelled), mean=float(panel.mean()), judge=float(judge.mean()),
@@ -160,9 +160,7 @@ def stratified(strata: Sequence[Powered], weights: Sequence[float], *, level: fl
     """
     w = np.asarray(weights, float)
     if len(w) != len(strata) or abs(w.sum() - 1) > 1e-9:
-        raise StudyError(
-            f"{len(w)} weights that sum to {w.sum():g} for {len(strata)} strata: give one each, sum 1"
-        )
+        raise StudyError(f"{len(w)} weights of sum {w.sum():g} for {len(strata)} strata: give one each, sum 1")
     parts = w**2 * np.array([s.estimate.std_error**2 for s in strata])
     value = float((w * [s.estimate.estimate for s in strata]).sum())
     error, df = float(np.sqrt(parts.sum())), np.array([s.n_labelled - 1.0 for s in strata])
