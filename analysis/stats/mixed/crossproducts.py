@@ -6,7 +6,7 @@ effects comes first: its own cross-product is block diagonal, one block per leve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -72,30 +72,49 @@ def cross_products(design: Design) -> CrossProducts:
     """Sum the design's products over its rows."""
     order = sorted(range(len(design.groupings)), key=lambda k: -_effects(design.groupings[k]))
     terms = [design.groupings[k] for k in order]
+    sums = _summed(design.fixed, terms, tuple(order))
+    _refuse_the_same(terms, sums)
+    _refuse_explained(sums, terms)
+    return sums
+
+
+def partial_products(design: Design, order: tuple[int, ...], rows: np.ndarray) -> CrossProducts:
+    """The share of some rows in a design's cross-products, in the same basis."""
+    fixed = replace(
+        design.fixed,
+        cell=design.fixed.cell[rows],
+        counts=np.bincount(design.fixed.cell[rows], minlength=len(design.fixed.counts)).astype(float),
+    )
+    terms = []
+    for k in order:
+        grouping = design.groupings[k]
+        values = None if grouping.values is None else grouping.values[rows]
+        terms.append(replace(grouping, codes=grouping.codes[rows], values=values))
+    return _summed(fixed, terms, order)
+
+
+def _summed(fixed: FixedPart, terms: list[Grouping], order: tuple[int, ...]) -> CrossProducts:
     first, others = terms[0], terms[1:]
-    qr, p = sum(map(_effects, others)), design.fixed.p
+    qr, p = sum(map(_effects, others)), fixed.p
     rest = np.zeros((qr + p, qr + p))
     border = np.empty((_effects(first), qr + p))
-    border[:, qr:] = _with_fixed(first, design.fixed)
-    rest[qr:, qr:] = np.eye(p)
+    border[:, qr:] = _with_fixed(first, fixed)
+    rest[qr:, qr:] = (fixed.basis * fixed.counts[:, None]).T @ fixed.basis
     spans = np.concatenate([[0], np.cumsum([_effects(g) for g in others])]).astype(int)
     for i, here in enumerate(others):
         at = slice(spans[i], spans[i + 1])
         border[:, at] = _between(first, here)
-        rest[at, qr:] = _with_fixed(here, design.fixed)
+        rest[at, qr:] = _with_fixed(here, fixed)
         rest[qr:, at] = rest[at, qr:].T
         rest[at, at] = _block_diagonal(_within(here))
         for j in range(i + 1, len(others)):
             to = slice(spans[j], spans[j + 1])
             rest[at, to] = _between(here, others[j])
             rest[to, at] = rest[at, to].T
-    _refuse_the_same(terms, border, rest, spans)
-    sums = CrossProducts(
-        tuple(order), tuple(g.n_levels for g in terms), tuple(g.width for g in terms), _within(first), border,
-        rest, design.n, p, float(np.log(np.abs(np.diagonal(design.fixed.triangle))).sum()),
+    return CrossProducts(
+        order, tuple(g.n_levels for g in terms), tuple(g.width for g in terms), _within(first), border,
+        rest, len(fixed.cell), p, float(np.log(np.abs(np.diagonal(fixed.triangle))).sum()),
     )  # fmt: skip
-    _refuse_explained(sums, terms)
-    return sums
 
 
 def outcome_sums(design: Design, order: tuple[int, ...], y: np.ndarray) -> tuple[Outcome, np.ndarray]:
@@ -189,15 +208,16 @@ def _with_fixed(grouping: Grouping, fixed: FixedPart) -> np.ndarray:
     return np.stack(parts, axis=1).reshape(_effects(grouping), fixed.p)
 
 
-def _refuse_the_same(terms: list[Grouping], border: np.ndarray, rest: np.ndarray, spans: np.ndarray) -> None:
+def _refuse_the_same(terms: list[Grouping], sums: CrossProducts) -> None:
     """Two terms that part the rows alike."""
+    starts = [place - sums.q1 for place in sums.offsets]
     for i, one in enumerate(terms):
         for j in range(i + 1, len(terms)):
             other = terms[j]
             if one.n_levels != other.n_levels or one.values is not None or other.values is not None:
                 continue
-            to = slice(spans[j - 1], spans[j])
-            table = border[:, to] if i == 0 else rest[spans[i - 1] : spans[i], to]
+            to = slice(starts[j], starts[j + 1])
+            table = sums.border[:, to] if i == 0 else sums.rest[starts[i] : starts[i + 1], to]
             if np.count_nonzero(table) == one.n_levels:
                 raise StudyError(
                     f"{one.term.text} and {other.term.text} group the rows in the same way, so their variances "
