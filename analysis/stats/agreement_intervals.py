@@ -35,7 +35,8 @@ def agreement_intervals(
 
     `over="both"` draws items and raters anew, so that the interval speaks of new raters and new items;
     "items" keeps these raters, "raters" keeps these items. Rows and columns are drawn by index with their
-    multiplicity; a rater drawn twice is never paired with itself, since that would count as agreement.
+    multiplicity; a rater drawn twice is never paired with itself, since that would count as agreement. With two
+    or three raters there is little to draw from, and "both" says hardly more than "items".
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def _replicates(
         counts = indicator.sum(1)
         squared = counts.sum(-1)
     else:
-        raters = multiplicity(n_raters, n, rng)
+        raters = _two_or_more(n_raters, n, rng)
         flat = indicator.transpose(1, 0, 2).reshape(n_raters, -1)
         counts = (raters @ flat).reshape(n, n_items, n_values)
         squared = raters**2 @ indicator.sum(2).T
@@ -151,6 +152,14 @@ def multiplicity(size: int, n: int, rng: np.random.Generator) -> np.ndarray:
     drawn = rng.integers(0, size, (n, size), dtype=np.int32)
     drawn += size * np.arange(n, dtype=np.int32)[:, None]
     return np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(float)
+
+
+def _two_or_more(n_raters: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Multiplicities of raters; a sample of one rater only has no pairs, and is drawn again."""
+    drawn = multiplicity(n_raters, n, rng)
+    while (alone := (drawn > 0).sum(1) < 2).any():
+        drawn[alone] = multiplicity(n_raters, int(alone.sum()), rng)
+    return drawn
 
 
 def coefficients(

@@ -10,13 +10,13 @@ from analysis.stats.agreement import (
     averaged,
     checked,
     icc,
-    krippendorff_alpha,
+    mean_squares,
     shared_items,
     value_counts,
 )
 from analysis.stats.estimates import COLUMNS
 from analysis.stats.icc_incomplete import components
-from analysis.stats.kappa import observed_agreement, percent_agreement, weighted_kappa
+from analysis.stats.kappa import observed_agreement, weighted_kappa
 from analysis.stats.mixed.fit import fit
 from study.errors import StudyError
 
@@ -75,15 +75,20 @@ def leave_one_rater_out(ratings: pd.DataFrame, level: Level = "ordinal") -> pd.D
     table = checked(ratings)
     if table.shape[1] < 3:
         raise StudyError("two raters leave one when one is left out: agreement needs three raters or more here")
-    whole = {"left_out": "nobody"} | _agreement(table, level)
-    rows = [{"left_out": str(name)} | _agreement(table.drop(columns=name), level) for name in table.columns]
-    found = pd.DataFrame(rows).assign(
-        change_icc_1=lambda t: t.icc_1 - whole["icc_1"], change_alpha=lambda t: t.alpha - whole["alpha"]
-    )
-    first = pd.DataFrame([whole | {"change_icc_1": 0.0, "change_alpha": 0.0}])
-    rest = found.sort_values("change_alpha", ascending=False)
+    y = table.to_numpy(float)
+    values = np.unique(y[np.isfinite(y)])
+    indicator = (y[:, :, None] == values).astype(float)
+    counts = indicator.sum(1)
+    rows = [{"left_out": "nobody"} | _agreement(y, counts, values, level)]
+    for j, name in enumerate(table.columns):
+        rest = _agreement(np.delete(y, j, axis=1), counts - indicator[:, j], values, level)
+        rows.append({"left_out": str(name)} | rest)
+    found = pd.DataFrame(rows)
+    found["change_icc_1"] = found.icc_1 - found.icc_1[0]
+    found["change_alpha"] = found.alpha - found.alpha[0]
+    rest = found[1:].sort_values("change_alpha", ascending=False)
     order = ["left_out", "icc_1", "icc_k", "alpha", "percent_agreement", "change_icc_1", "change_alpha", "reason"]
-    return pd.concat([first, rest], ignore_index=True)[order]
+    return pd.concat([found[:1], rest], ignore_index=True)[order]
 
 
 def repeats(
@@ -149,28 +154,31 @@ def _rest_correlation(y: np.ndarray, j: int) -> float:
     return float(np.corrcoef(own, rest)[0, 1])
 
 
-def _agreement(table: pd.DataFrame, level: Level) -> dict[str, float | str | None]:
-    """Coefficients of one panel; what cannot be estimated is nan with its reason."""
-    nothing = float("nan")
-    try:
-        table = checked(table)
-        single, mean = _absolute(table)
-        return {
-            "icc_1": single, "icc_k": mean, "alpha": krippendorff_alpha(table, level),
-            "percent_agreement": percent_agreement(table), "reason": None,
-        }  # fmt: skip
-    except StudyError as error:
-        return dict.fromkeys(("icc_1", "icc_k", "alpha", "percent_agreement"), nothing) | {"reason": str(error)}
+def _agreement(y: np.ndarray, counts: np.ndarray, values: np.ndarray, level: Level) -> dict:
+    """Coefficients of item × rater scores and their counts; what cannot be estimated is nan with its reason."""
+    shared = counts[counts.sum(1) >= 2]
+    used = shared.sum(0) > 0
+    if used.sum() < 2:
+        what = f"every shared rating is {values[used][0]:g}" if used.any() else "no item has two ratings"
+        nothing = dict.fromkeys(("icc_1", "icc_k", "alpha", "percent_agreement"), np.nan)
+        return nothing | {"reason": f"{what}: not estimable"}
+    single, mean = _absolute(y)
+    alpha = alpha_of_counts(shared[:, used], values[used], level)
+    equal = float(observed_agreement(shared, np.eye(len(values))))
+    return {"icc_1": single, "icc_k": mean, "alpha": alpha, "percent_agreement": equal, "reason": None}
 
 
-def _absolute(table: pd.DataFrame) -> tuple[float, float]:
+def _absolute(y: np.ndarray) -> tuple[float, float]:
     """ICC(2,1) and ICC(2,k), without intervals."""
-    if table.notna().to_numpy().all():
-        found = icc(table).set_index("term").estimate
-        return found["ICC(2,1)"], found["ICC(2,k)"]
-    variance = components(table).components().set_index("group").variance
-    single = variance["item"] / variance.sum()
-    k = len(table) / (1 / table.count(axis=1)).sum()
+    if np.isfinite(y).all():
+        n, k = y.shape
+        squares = mean_squares(y)
+        items, raters, error = squares["items"], squares["raters"], squares["error"]
+        single = (items - error) / (items + (k - 1) * error + k * (raters - error) / n)
+    else:
+        table = checked(y)
+        variance = components(table).components().set_index("group").variance
+        single, k = variance["item"] / variance.sum(), len(table) / (1 / table.count(axis=1)).sum()
     return float(single), float(averaged(single, k))
 
 

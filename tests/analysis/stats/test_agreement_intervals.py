@@ -83,3 +83,10 @@ def test_an_interval_from_samples_without_variation_is_refused():
     scores[0, 0] = 4
     with pytest.raises(StudyError, match="bootstrap samples had no variation"):
         agreement_intervals(scores, n_boot=100)
+
+
+@pytest.mark.parametrize("n_raters", [2, 3])
+def test_few_raters_still_have_an_interval(n_raters):
+    found = agreement_intervals(crossed(60, n_raters, seed=8), over="both", n_boot=200)
+    assert (found.n_failed == 0).all()
+    assert ((found.low < found.estimate) & (found.estimate < found.high)).all()

@@ -55,7 +55,7 @@ def test_a_panel_that_is_constant_without_one_rater_keeps_its_row_and_reason():
     table = pd.DataFrame({"a": [3, 3, 3, 3], "b": [3, 3, 3, 3], "c": [1, 2, 3, 4]})
     found = leave_one_rater_out(table).set_index("left_out")
     assert np.isnan(found.alpha["c"])
-    assert "every rating is 3" in found.reason["c"]
+    assert "every shared rating is 3" in found.reason["c"]
 
 
 def test_two_raters_have_nobody_to_leave_out():
