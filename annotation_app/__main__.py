@@ -1,0 +1,3 @@
+from annotation_app.cli import run
+
+run()
