@@ -85,7 +85,7 @@ def result(found: Agreement) -> results.Result:
 
 def printed(found: Sequence[Agreement]) -> str:
     """The coefficients of each metric, with targets, raters and cells."""
-    return "\n\n".join(_printed(agreement) for agreement in found)
+    return "\n\n".join([*(_printed(agreement) for agreement in found), method(found[0])])
 
 
 def table(found: Agreement) -> tables.Table:
@@ -111,11 +111,16 @@ def table(found: Agreement) -> tables.Table:
 
 def statement(found: Agreement) -> str:
     """What was pooled, how missing cells were treated, where the intervals come from."""
+    return f"{pooling(found)} {method(found)}"
+
+
+def pooling(found: Agreement) -> str:
+    """What the targets are, and which of them stand together."""
     frame = found.selected.frame
     targets = "responses" if found.selected.metric.item == "utterance" else "encounters"
     several = "source" in frame.columns and frame["source"].nunique() > 1
     pooled = f", of {frame['source'].nunique()} sources together in the first row" if several else ""
-    return f"Targets are {targets}{pooled}. {method(found)}"
+    return f"Targets are {targets}{pooled}."
 
 
 def method(found: Agreement) -> str:
@@ -136,7 +141,7 @@ def _printed(found: Agreement) -> str:
         f"Agreement on {found.metric_id}{simulated}",
         tables.as_text(table(found), "  "),
         f"Left out: {left_out or 'nothing'}",
-        statement(found),
+        pooling(found),
     ]
     refused = found.estimates[found.estimates["reason"].notna()].drop_duplicates(["source", "reason"])
     lines += [f"note: {r.source}: {r.reason}" for r in refused.itertuples()]
