@@ -76,7 +76,7 @@ class Variable:
         codes = pd.Index(self.levels).get_indexer(pd.Index(values))
         if (codes < 0).any():
             unknown = values.iloc[int(np.argmin(codes))]
-            raise StudyError(f"{self.name} has no level {unknown!r}; the fit knows {_listed(self.levels)}.")
+            raise StudyError(f"{self.name} has no level {unknown!r}; the fit knows {listed(self.levels)}.")
         return replace(self, codes=codes)
 
 
@@ -271,13 +271,13 @@ def _evaluated(frame: pd.DataFrame, expression: str) -> pd.DataFrame:
     from formulaic.errors import FormulaicError
 
     if "(" not in expression:
-        raise StudyError(f"There is no column {expression!r}; the columns are {_listed(frame.columns)}.")
+        raise StudyError(f"There is no column {expression!r}; the columns are {listed(frame.columns)}.")
     try:
         return formulaic.model_matrix(f"0 + {expression}", frame, context={"np": np}, na_action="ignore")
     except (FormulaicError, NameError, KeyError, TypeError, ValueError, SyntaxError) as error:
         raise StudyError(f"{expression} cannot be evaluated on the columns: {str(error).strip()}.") from error
 
 
-def _listed(names: object) -> str:
+def listed(names: object) -> str:
     shown = [str(name) for name in names]
     return ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")

@@ -122,9 +122,9 @@ def _outcome(frame: pd.DataFrame, formula: Formula) -> np.ndarray:
         raise StudyError("There are no rows to fit: the table is empty.")
     name = formula.outcome
     if name not in frame.columns:
-        raise StudyError(f"There is no column {name!r}; the columns are {', '.join(map(str, frame.columns))}.")
+        raise StudyError(f"There is no column {name!r}; the columns are {coding.listed(frame.columns)}.")
     series = frame[name]
-    if pd.api.types.is_numeric_dtype(series):
+    if pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_complex_dtype(series):
         values = series.to_numpy(dtype=float, na_value=np.nan)
         if np.isinf(values).any():
             raise StudyError(f"{name} has infinite values; leave those rows out first.")
@@ -153,8 +153,7 @@ def _needed(frame: pd.DataFrame, formula: Formula) -> list[str]:
         for name in term.group:
             if name not in frame.columns:
                 raise StudyError(
-                    f"There is no column {name!r} for {term.text}; the columns are "
-                    f"{', '.join(map(str, frame.columns))}."
+                    f"There is no column {name!r} for {term.text}; the columns are {coding.listed(frame.columns)}."
                 )
             names[name] = None
     return list(names)

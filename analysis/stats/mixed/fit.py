@@ -18,6 +18,9 @@ from analysis.stats.mixed.objective import Criterion, Method, layout
 from analysis.stats.mixed.optimum import SINGULAR, Optimum, optimum
 from study.errors import StudyError
 
+NO_RESIDUAL = 1e-10
+"""Share of the outcome's variance below which the residual variance is rounding."""
+
 
 @dataclass(frozen=True, repr=False)
 class MixedFit:
@@ -296,4 +299,8 @@ def solve(
     """Fit an outcome on a design whose cross-products are at hand."""
     outcome, _ = outcome_sums(model, sums.order, y)
     best, record = optimum(sums, outcome, method, start)
+    if best.sigma2 < NO_RESIDUAL * outcome.yy / model.n:
+        raise StudyError(
+            f"The random effects explain {model.formula.outcome} exactly; no residual variance is left to estimate."
+        )
     return MixedFit(model, sums, outcome, best, record, method, y)

@@ -55,7 +55,7 @@ def optimum(
     if best is None:
         best = search.at(search.start if fixed is None else np.where(fixed, theta, search.start))
     if best is None:
-        raise StudyError("The criterion cannot be evaluated: the outcome has next to no residual variance.")
+        raise StudyError("The criterion has no value: next to no residual variance is left to estimate.")
     best, iterations, settled = search.descend(best)
     for _ in range(len(theta)):
         best, moved = search.off_the_boundary(best)

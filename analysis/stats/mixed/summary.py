@@ -56,11 +56,12 @@ def notes(fit: MixedFit) -> list[str]:
     said = []
     if fit.n_missing:
         reasons = ", ".join(f"{reason} {count}" for reason, count in fit.n_missing.items())
-        said.append(f"{sum(fit.n_missing.values())} rows are left out: {reasons}.")
+        total = sum(fit.n_missing.values())
+        said.append(f"{total:,} {'row is' if total == 1 else 'rows are'} left out: {reasons}.")
     if fit.dropped_columns:
         said.append(
-            f"The data cannot tell {len(fit.dropped_columns)} coefficients from the others (empty cells, or columns "
-            f"that follow from others); left out: {', '.join(fit.dropped_columns)}."
+            "Left out, for the data cannot tell them from other coefficients (empty cells, or columns that follow "
+            f"from others): {', '.join(fit.dropped_columns)}."
         )
     for grouping, factor in zip(fit.design.groupings, fit.factors, strict=True):
         if grouping.term.text in fit.singular_terms:
