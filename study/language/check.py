@@ -91,7 +91,8 @@ def _claim(question: str, reading: Reading, clause: Clause, facts: Sequence[Fact
             return truth if agrees else not truth
     if clause.stems & asked:
         return not clause.denies
-    if clause.denies and _exists(question) and (not clause.stems or "그런" in clause.text or "다른" in clause.text):
+    vague = not clause.stems or "그런" in clause.text or "다른" in clause.text
+    if clause.denies and vague and _exists(question):
         return False
     if clause.denies and not clause.stems and any(n in words(clause.text).places for n in _FRAMES):
         return False

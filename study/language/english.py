@@ -9,8 +9,9 @@ import re
 from study.language.question import Question
 
 _OPEN = re.compile(
-    r"^(and |so |but |then |now |okay |ok |well |please |alright |,)*(what|when|where|why|who|whom|whose|which|how|"
-    r"tell me|describe|explain|walk me|talk me|can you (tell|describe|explain)|could you (please )?(tell|describe|"
+    r"^(and |so |but |then |now |okay |ok |well |please |alright |,)*"
+    r"(what|when|where|why|who|whom|whose|which|how|tell me|describe|explain|walk me|talk me|"
+    r"can you (tell|describe|explain)|could you (please )?(tell|describe|"
     r"explain|share|say)|would you (tell|describe|explain)|i('d| would) like to hear)\b",
 )
 _TAG = re.compile(r",\s*(do|does|did|is|are|was|were|have|has|had|can|could|will|would|should)(n't| not)?\s+"
@@ -18,6 +19,9 @@ _TAG = re.compile(r",\s*(do|does|did|is|are|was|were|have|has|had|can|could|will
 _NEGATED = re.compile(
     r"\b(do|does|did|is|are|was|were|have|has|had|ca|could|wo|would|should|ai)n't\b|\bnot\b|\bno\b|\bnever\b|"
     r"\bnone\b|\bnobody\b|\bnothing\b|\bwithout any\b",
+)
+_FRONTED = re.compile(
+    r"^\W*(and |so |but )?(do|does|did|is|are|was|were|have|has|had|ca|could|wo|would)n't\b"
 )
 _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 
@@ -33,7 +37,6 @@ def recognise(text: str) -> Question:
     if not _NEGATED.search(body):
         alternative = not tag and re.search(r"\bor (is|are|does|do|did|was|were|more|only)\b", body) is not None
         return Question("affirmative", alternative=alternative)
-    fronted = re.match(r"^\W*(and |so |but )?(do|does|did|is|are|was|were|have|has|had|ca|could|wo|would)n't\b", body)
-    if fronted:  # Isn't there any pain? seeks the positive, and its answer follows its own polarity
+    if _FRONTED.match(body):  # Isn't there any pain? seeks the positive, and its answer follows its own polarity
         return Question("negative", "outer_long", judged_positive=True, ambiguous=True)
     return Question("negative", "inner_short", judged_positive=False)

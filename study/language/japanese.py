@@ -4,11 +4,17 @@ import re
 
 from study.language.question import Question, Subtype
 
-_OPEN = re.compile(r"どう|どの|どん|どこ|どれ|どちら|いつ|なに|何|なぜ|誰|だれ|いくつ|いくら|おいくつ|教えて|聞かせて|お話し?(ください|いただ)|話して")
+_OPEN = re.compile(
+    r"どう|どの|どん|どこ|どれ|どちら|いつ|なに|何|なぜ|誰|だれ|いくつ|いくら|おいくつ"
+    r"|教えて|聞かせて|お話し?(ください|いただ)|話して"
+)
 _OUTER = re.compile(r"(じゃ|では)(ない|ありません)(です)?(か|でしょうか)?[？?。]?$")
 _EXPERIENCE = re.compile(r"(ことは|ことが|ことも|こと)(ない|ありません|なかった|ございません)")
 _LONG = re.compile(r"(ては|では|たりは|くは|もし|りは|きは|みは)(い)?(ない|ません|しません|なかった)")
-_ABSENT = re.compile(r"(な(い|かった)|ありません|ございません|おりません|いません)(でした)?(です)?(か|よね|ね|でしょうか)*[？?。]?$")
+_ABSENT = re.compile(
+    r"(な(い|かった)|ありません|ございません|おりません|いません)"
+    r"(でした)?(です)?(か|よね|ね|でしょうか)*[？?。]?$"
+)
 _VERB = re.compile(r"(ません|ない)(でした)?(です)?(か|よね|ね|でしょうか)*[？?。]?$")
 _ASSURING = re.compile(r"(よね|ね)[？?。]?$")
 _SENTENCE = re.compile(r"(?<=[。？！?!])\s*")
@@ -37,4 +43,5 @@ def _subtype(last: str) -> Subtype | None:
         return None
     if _LONG.search(last):
         return "inner_long_neun"
-    return "inner_lexical" if _ABSENT.search(last) and re.search(r"[はがも](な|あり|ござい|おり|い)", last) else "inner_short"
+    absent = _ABSENT.search(last) and re.search(r"[はがも](な|あり|ござい|おり|い)", last)
+    return "inner_lexical" if absent else "inner_short"

@@ -14,21 +14,31 @@ from study.language.words import Words, words
 from study.records import Case, Fact, Slot
 
 _PEOPLE = ("father", "mother")
+_RELATIVES = (
+    group("father"), group("mother"), ("누나", "언니", "누이"), ("형", "오빠"), ("동생", "여동생", "남동생"),
+    ("할아버지", "외할아버지"), ("할머니", "외할머니"), ("형제", "자매", "형제자매", "남매"),
+)  # fmt: skip
 _KINDS = (*_PEOPLE, "worse", "better")
-_EMPTY = frozenset(
-    "있 없 하 되 보 나 것 거 적 때 수 데 점 분 님 저 제 그 이 것 좀 더 또 잘 많이 혹시 최근 요즘 지금 은 는 도 에 에서 로 으로 가 를 의 만 "
-    "까지 부터 않 안 못 아니 주 오 말 증상 어떤 어떻 어떻게 언제 얼마나 얼마 무엇 뭐 무슨 어디 누구 왜 몇 다른 같 특별히 평소 생기 들 환자 "
-    "소변 시작하 받 앓 병 약 먹 일 사람 가족 종류 경험".split()
-)
+_EMPTY = frozenset((
+    "있", "없", "하", "되", "보", "나", "것", "거", "적", "때", "수", "데", "점", "분", "님", "저", "제",
+    "그", "이", "좀", "더", "또", "잘", "많이", "혹시", "최근", "요즘", "지금", "은", "는", "도", "에",
+    "에서", "로", "으로", "가", "를", "의", "만", "까지", "부터", "않", "안", "못", "아니", "주", "오",
+    "말", "증상", "어떤", "어떻", "어떻게", "언제", "얼마나", "얼마", "무엇", "뭐", "무슨", "어디", "누구",
+    "왜", "몇", "다른", "같", "특별히", "평소", "생기", "들", "환자", "소변", "시작하", "받", "앓", "병",
+    "약", "먹", "일", "사람", "가족", "종류", "경험",
+))  # fmt: skip
 _WELL = ("괜찮", "정상", "건강하", "건강", "멀쩡하", "정상적", "양호하", "문제없", "무사하")
 _AMISS = ("이상", "문제", "비정상", "나쁘", "합병증", "이상소견", "유산", "조산", "안좋")
 _OPPOSED = (
     (group("worse"), group("better")),
     (("왼쪽", "좌측"), ("오른쪽", "우측")),
     (("낮", "오전", "오후", "대낮", "낮시간"), ("밤", "새벽", "저녁")),
-    (("계속", "내내", "줄곧", "쭉", "꾸준히"), ("간헐", "맑", "맑아지", "오르내리", "오르")),
+    (("계속", "내내", "줄곧", "쭉", "꾸준히", "점점", "갈수록"), ("간헐", "맑", "맑아지", "오르내리", "오르")),
     (("시작하", "만", "초반", "마지막"), ("까지", "내내")),
-    (("혼자", "독거"), ("함께", "같이", "가족", "가족분", "부모", "부모님", "둘", "아내", "집사람", "남편", "아들")),
+    (
+        ("혼자", "독거"),
+        ("함께", "같이", "가족", "가족분", "부모", "부모님", "둘", "아내", "집사람", "남편", "아들"),
+    ),
     (("갑자기",), ("서서히", "점점", "천천히")),
 )
 _LESS = ("줄", "감소", "감소하", "적어지", "약해지", "떨어지", "덜")
@@ -47,7 +57,9 @@ class Ledger:
 
     def facts(self, topic: str) -> tuple[Fact, ...]:
         """Facts that answer a topic: those that name it, or, where none does, those whose wording is about it."""
-        return self.declared.get(topic) or self.linked.get(topic, ())
+        facts = self.declared.get(topic) or self.linked.get(topic, ())
+        own = tuple(f for f in facts if f.category == "chief_complaint")
+        return own if topic in self.given and own else facts
 
     @property
     def known(self) -> frozenset[str]:
@@ -64,14 +76,15 @@ def index(case: Case, slots: Mapping[str, Slot]) -> Ledger:
         if fact.category in ("greeting_identity", "clinical_reasoning", "physical_exam"):
             continue
         for hit in _about(fact, slots):
-            linked.setdefault(hit, []).append(fact)
+            if slots[hit].default == "deny":
+                linked.setdefault(hit, []).append(fact)
     complaints = [f for f in case.facts if f.category == "chief_complaint" and f.kind == "symptom"]
     given = {topic for f in complaints for topic in _about(f, slots)} - set(declared)
     return Ledger(case, slots, _frozen(declared), _frozen(linked), frozenset(given))
 
 
 def select(text: str, candidates: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Those of a topic's facts that the question singles out (어머님은…, 걸을 때…); all, if it singles out none."""
+    """Those of a topic's facts that the question singles out (어머님은, 걸을 때); all, if it does not."""
     candidates = tuple(candidates)
     if len(candidates) < 2:
         return candidates
@@ -91,6 +104,15 @@ def select(text: str, candidates: Iterable[Fact]) -> tuple[Fact, ...]:
     return candidates
 
 
+def of_relative(text: str, candidates: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Those facts that speak of the relative whom the question names; all, if it names none."""
+    candidates = tuple(candidates)
+    asked = [people for people in _RELATIVES if words(text).find(people)]
+    if not asked or not any(f.category == "family_history" for f in candidates):
+        return candidates
+    return tuple(f for f in candidates if any(_words_of(f).find(people) for people in asked))
+
+
 def holds(fact: Fact, topic: str, text: str, question: Question, denies: bool = True) -> bool:
     """Whether the positive proposition of a question is true, given the fact that answers it."""
     present = fact.polarity == "present"
@@ -101,13 +123,13 @@ def holds(fact: Fact, topic: str, text: str, question: Question, denies: bool = 
         return question.past
     if worded.find(("정상", "문제없이", "문제없", "자연분만")) and present:
         return not asked.find(_AMISS) or bool(asked.find(("정상", "괜찮")))
-    return present != asks_well(topic, text, denies, worded)
+    return present != asks_well(topic, text, denies, worded if present else None)
 
 
 def asks_well(topic: str, text: str, denies: bool, worded: Words | None = None) -> bool:
     """Whether a question asks for the well side of a topic's problem: 소변 줄기는 괜찮으세요?"""
     asked = words(text)
-    if asked.find(_LESS):
+    if asked.find((*_LESS, *_AMISS, "변화", "변하", "달라지")):
         return False
     general = _WELL if denies else ()
     found = [w for w in (*general, *well_words(topic)) if asked.find((w,))]

@@ -81,7 +81,7 @@ def _kiwi() -> "Kiwi":
 
 
 def _mended(found: list[Morpheme]) -> list[Morpheme]:
-    """Kiwi now and then reads 드세요 as 드세다 (to be fierce), and 계세요 as a noun 계: no patient is asked that."""
+    """Mends what Kiwi now and then misreads: 드세요 as fierce, 계세요 as a noun, 나지만 as -지 말-."""
     mended: list[Morpheme] = []
     for this in found:
         if this.form == "드세" and this.tag in _STEMS:
@@ -89,6 +89,8 @@ def _mended(found: list[Morpheme]) -> list[Morpheme]:
         elif this.tag == "VCP" and mended and mended[-1].form in ("계", "주무", "드", "잡수"):
             noun = mended.pop()
             mended.append(Morpheme(noun.form + "시", "VV", noun.start, noun.end))
+        elif this.tag == "ETM" and [m.form for m in mended[-2:]] == ["지", "말"]:
+            mended[-2:] = [Morpheme("지만", "EC", mended[-2].start, this.end)]
         else:
             mended.append(this)
     return mended

@@ -47,6 +47,14 @@ _REQUESTS: tuple[tuple[Reaction, re.Pattern[str]], ...] = (
 )  # fmt: skip
 _TREATMENT = re.compile(r"설명|검사|치료|입원|수술|처방")
 _FAILING = re.compile(r"안 되|못 하|어려|모르|헷갈|안 가는|힘드|힘들")
+_CLOSING = re.compile(r"감사|고맙|고생하셨|수고|알겠습니다|들어가세요|안녕히|조심히")
+_ORDER = re.compile(
+    r"(앉|누우|일어나|기다려 주|들이쉬|내쉬|쉬어 보|벗|걷어|돌아누우|움직이지 마)"
+    r"[가-힣 ]*(세요|십시오|실게요)[.!]?$"
+)
+_SYMPATHY = re.compile(
+    r"(놀라|힘드|걱정|불편|속상|고생|답답|괴로)[가-힣 ]*(겠어요|겠네요|겠습니다|군요|네요)[.!]?$"
+)
 _MEETING = re.compile(r"안녕|반갑|처음 뵙|입니다")
 
 
@@ -80,6 +88,12 @@ def asks_leave(text: str, question: Question, slots: Mapping[str, Slot]) -> bool
     """Whether leave to ask or to examine is sought, and nothing else: 몇 가지 여쭤봐도 될까요?"""
     last = sentences(text)[-1]
     return question.form != "open_ended" and any(h.topic == "permission" for h in hits(last, slots))
+
+
+def needs_no_answer(text: str) -> bool:
+    """Whether an utterance thanks, closes, directs or shows sympathy, and asks nothing."""
+    last = sentences(text)[-1]
+    return "?" not in last and any(p.search(last) for p in (_CLOSING, _ORDER, _SYMPATHY))
 
 
 def greets(text: str, slots: Mapping[str, Slot]) -> bool:

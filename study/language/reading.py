@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from study.language.ledger import Ledger, asks_well, holds, keyword_facts, select
+from study.language.ledger import Ledger, asks_well, holds, keyword_facts, of_relative, select
 from study.language.lexicon import group
 from study.language.morphology import sentences
 from study.language.purpose import (
@@ -13,6 +13,7 @@ from study.language.purpose import (
     asks_leave,
     greets,
     last_clause,
+    needs_no_answer,
     reaction_to,
     sums_up,
 )
@@ -62,6 +63,8 @@ def read(text: str, ledger: Ledger) -> Reading:
 def _read(text: str, question: Question, ledger: Ledger) -> Reading:
     if asks_leave(text, question, ledger.slots) or greets(text, ledger.slots):
         return Reading(question, "social", ("permission",), proposition=True)
+    if needs_no_answer(text):
+        return Reading(Question("affirmative"), "social", proposition=True)
     if sums_up(text) and question.form == "affirmative":
         summary = held_against(text, question, ledger)
         right = question.judged_positive == summary.right
@@ -94,7 +97,7 @@ def _chosen(
     chosen: list[tuple[str, Fact]] = []
     for topic in found:
         pool = _once([f for t in _siblings(topic, found, ledger) for f in _candidates(t, scope, ledger)])
-        facts = select(scope, pool)
+        facts = select(scope, of_relative(scope, pool))
         if facts and question.form == "open_ended":
             facts += tuple(f for f in pool if f.polarity == "unknown" and f not in facts)
         chosen += [(topic, f) for f in facts if all(f is not known for _, known in chosen)]
@@ -125,8 +128,7 @@ def _by_keyword(text: str, question: Question, ledger: Ledger) -> Reading:
     """A question that no topic of the lexicon fits: by the facts' own keywords, or the case's default policy."""
     last = sentences(text)[-1]
     if facts := keyword_facts(last, ledger.case):
-        true = any(holds(f, "", text, question) for f in facts)
-        return Reading(question, "fact", (), facts, true)
+        return Reading(question, "fact", (), facts)
     symptom = _OF_SYMPTOM.search(last) is not None
     return Reading(question, "fact", (), (), False if symptom else None, symptom)
 

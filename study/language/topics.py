@@ -15,7 +15,8 @@ from study.records import Slot
 
 UNLISTED = "unlisted_symptom"
 _COORDINATORS = (
-    "거나", "이나", "나", "든지", "와", "과", "랑", "이랑", "하고", "고", "며", "으며", "도", "또는", "혹은", "및", "그리고",
+    "거나", "이나", "나", "든지", "와", "과", "랑", "이랑", "하고", "고", "며", "으며", "도", "또는",
+    "혹은", "및", "그리고",
 )  # fmt: skip
 
 
@@ -53,9 +54,12 @@ def topics(
     found = hits(text, slots)
     strong = [h for h in found if not h.weak and h.topic not in given]
     pool = strong or [h for h in found if h.weak] or found
+    if strong and not any(h.topic in known for h in strong):
+        named = frozenset().union(*(h.places for h in strong))
+        pool = strong + [h for h in found if h.weak and h.topic in known and h.places & named]
     if any(h.topic in known for h in pool):
         pool = [h for h in pool if h.topic != UNLISTED]
-    pool.sort(key=lambda h: (h.topic in known, _examines(h.topic, slots), h.terms, len(h.places), max(h.places)), reverse=True)
+    pool.sort(key=lambda h: (h.topic in known, _examines(h.topic, slots), *_rank(h)), reverse=True)
     shared = frozenset().union(*(h.places for h in found if h.topic in given and h not in pool))
     kept: list[Hit] = []
     for hit in pool:
@@ -75,6 +79,11 @@ def claims(text: str, topic: str) -> bool:
     return match is not None and not match.weak
 
 
+def _rank(hit: Hit) -> tuple[int, int, int]:
+    """More terms, more words, later in the sentence: nearer to the predicate."""
+    return hit.terms, len(hit.places), max(hit.places)
+
+
 def _own_place(hit: Hit, among: list[Hit]) -> int:
     """Where a topic's first word stands that it shares with no other topic."""
     others = frozenset().union(*(h.places for h in among if h is not hit))
@@ -82,7 +91,7 @@ def _own_place(hit: Hit, among: list[Hit]) -> int:
 
 
 def _side_by_side(text: str, one: Hit, other: Hit, shared: frozenset[int]) -> bool:
-    """Whether two topics are named one beside the other (당뇨나 고혈압), not one within the other (옆구리를 다치다)."""
+    """Whether two topics are named one beside the other: 당뇨나 고혈압, but not 옆구리를 다치다."""
     mine, theirs = one.places - other.places - shared, other.places - one.places - shared
     if not mine or not theirs:
         return False
