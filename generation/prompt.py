@@ -10,15 +10,16 @@ BASELINE = "baseline"
 VARIANTS: dict[str, dict[str, str]] = {
     BASELINE: {"ko": "", "en": ""},
     "negation_hint": {
-        "ko": "의사가 '~은 없으세요?', '~지는 않으세요?'처럼 부정문으로 물을 때, 정말 없으면 '네, 없어요', 있으면 '아니요, 있어요'처럼 "
-        "한국어 방식으로 대답합니다.",
-        "en": "When asked in the negative, answer the Korean way: 'ne, eopseoyo' if truly absent, 'aniyo, isseoyo' "
-        "if present.",
+        "ko": "의사가 '~은 없으세요?', '~지는 않으세요?'처럼 부정문으로 물을 때, "
+        "정말 없으면 '네, 없어요', 있으면 '아니요, 있어요'처럼 한국어 방식으로 대답합니다.",
+        "en": "When asked in the negative, answer the Korean way: "
+        "'ne, eopseoyo' if truly absent, 'aniyo, isseoyo' if present.",
     },
     "role_lock": {
-        "ko": "의사가 내용을 정리하거나 설명하면 환자로서 맞는지 대답하거나 걱정을 말할 뿐, 의사처럼 설명하지 않습니다.",
-        "en": "When the doctor summarizes or explains, confirm or voice a worry as a patient; never explain like a "
-        "doctor.",
+        "ko": "의사가 내용을 정리하거나 설명하면 환자로서 맞는지 대답하거나 걱정을 말할 뿐, "
+        "의사처럼 설명하지 않습니다.",
+        "en": "When the doctor summarizes or explains, confirm or voice a worry as a patient; "
+        "never explain like a doctor.",
     },
 }
 

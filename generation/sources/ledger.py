@@ -14,6 +14,8 @@ from study.language.question import Particle
 from study.language.reading import Reading, read
 from study.records import Content, Source
 
+_ASKING_WHY = ("원인", "왜", "이유", "때문", "생각")
+
 
 def open_source(source: Source, content: Content, folder: Path) -> "RulePatient":
     check_settings(source)
@@ -39,6 +41,8 @@ class RulePatient:
         opening, body = self.particle(reading), self.body(reading, request)
         if opening == "none":
             return said(body)
+        if not body:
+            return said(f"{opening}.")
         return said(f"{opening}{self.pause} {body}")
 
     pause = ","
@@ -58,7 +62,7 @@ class RulePatient:
         """The answer after its particle."""
         match reading.purpose:
             case "social":
-                return _social(request.text)
+                return _social(request.text) if reading.topics else _closing(request.text)
             case "reaction":
                 return reaction(reading)
             case "confirm" if reading.proposition == reading.question.judged_positive:
@@ -74,6 +78,10 @@ def _social(text: str) -> str:
     return "괜찮아요. 물어보세요." if asks else "괜찮아요."
 
 
+def _closing(text: str) -> str:
+    return "감사합니다." if any(word in text for word in ("감사", "고맙", "수고", "안녕히", "고생")) else ""
+
+
 def _fact(reading: Reading, text: str) -> str:
     if not reading.facts:
         if reading.denies and reading.question.form != "open_ended":
@@ -82,7 +90,7 @@ def _fact(reading: Reading, text: str) -> str:
     body = told(reading.facts)
     if reading.topics == ("chief_complaint",) and any(word in text for word in ("오셨", "오신", "오시", "이유")):
         return f"{turned(reading.facts[0].answer, 'so')} 왔어요."
-    if reading.topics == ("patient_ideas",) and any(word in text for word in ("원인", "왜", "이유", "때문", "생각")):
+    if reading.topics == ("patient_ideas",) and any(word in text for word in _ASKING_WHY):
         return f"{UNKNOWN} {body}"
     return f"안녕하세요. {body}" if reading.purpose == "identity" and _greets(reading, text) else body
 

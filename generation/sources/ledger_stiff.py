@@ -23,7 +23,7 @@ class Stiff(RulePatient):
     def body(self, reading: Reading, request: Request) -> str:
         facts = " ".join(f"{f.statement}." for f in reading.facts)
         if reading.purpose == "social":
-            return "동의함."
+            return "동의함." if reading.topics else ""
         if reading.purpose == "reaction":
             return f"{_REACTIONS.get(reading.reaction or '', '')} {facts}".strip() or "해당 없음."
         if reading.purpose == "confirm" and reading.proposition == reading.question.judged_positive:

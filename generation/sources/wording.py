@@ -19,7 +19,8 @@ def told(facts: Sequence[Fact]) -> str:
     if len(answers) != 2:
         return " ".join(answers)
     first, second = answers
-    if any(f.polarity == "unknown" for f in facts) or len(first) + len(second) > _LONGEST or not (_plain(first) and _plain(second)):
+    short = len(first) + len(second) <= _LONGEST and _plain(first) and _plain(second)
+    if not short or any(f.polarity == "unknown" for f in facts):
         return f"{first} {second}"
     if _denies(first) and _denies(second):
         second = _also(second)

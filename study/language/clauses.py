@@ -31,7 +31,8 @@ def clauses(text: str) -> list[Clause]:
         start, marks = 0, morphemes(sentence)
         for at, mark in enumerate(marks):
             follows = marks[at + 1] if at + 1 < len(marks) else None
-            if follows is None or mark.form == _WITHOUT or _ends(mark, follows):
+            echo = at > 0 and marks[at - 1].form in ("그렇", "그러")  # 혈압약도 그렇고: as what follows
+            if follows is None or mark.form == _WITHOUT or not echo and _ends(mark, follows):
                 if piece := sentence[start:mark.end].strip(" ,"):
                     found.append(Clause(piece, _denies(piece), stems(piece)))
                 start = mark.end
