@@ -20,9 +20,7 @@ def check(adjust: str) -> None:
         raise StudyError(f"The adjustment {adjust!r} is not known; use {', '.join(ADJUSTS)}.")
 
 
-def p_values(
-    statistic: np.ndarray, df: np.ndarray, adjust: Adjust, *, n_means: int, rank: int
-) -> np.ndarray:
+def p_values(statistic: np.ndarray, df: np.ndarray, adjust: Adjust, *, n_means: int, rank: int) -> np.ndarray:
     """Adjusted two-sided p values of one family; missing statistics are not part of it.
 
     n_means : means that are compared pairwise (Tukey); rank : independent contrasts (Scheffé)
@@ -71,9 +69,7 @@ def adjusted(p: np.ndarray, adjust: Adjust) -> np.ndarray:
     return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)[back]
 
 
-def critical(
-    df: np.ndarray, level: float, adjust: Adjust, *, n: int, n_means: int, rank: int
-) -> np.ndarray:
+def critical(df: np.ndarray, level: float, adjust: Adjust, *, n: int, n_means: int, rank: int) -> np.ndarray:
     """Half width of the simultaneous interval in standard errors.
 
     Stepwise procedures (Holm, BY, BH) have no intervals of their own: theirs are Bonferroni's, as in emmeans.

@@ -38,9 +38,7 @@ def anova(fit: MixedFit, type: Type = 3, ddf: inference.Ddf = "satterthwaite") -
             {"term": term, "sum_sq": mean_sq * test["ndf"], "mean_sq": mean_sq, "ndf": test["ndf"],
              "df": test["df"], "statistic": test["statistic"], "p_value": test["p_value"]}
         )  # fmt: skip
-    return pd.DataFrame(
-        rows, columns=["term", "sum_sq", "mean_sq", "ndf", "df", "statistic", "p_value"]
-    )
+    return pd.DataFrame(rows, columns=["term", "sum_sq", "mean_sq", "ndf", "df", "statistic", "p_value"])
 
 
 def hypotheses(fixed: FixedPart, type: Type) -> dict[str, np.ndarray]:
@@ -103,7 +101,9 @@ def _marginal(fixed: FixedPart) -> dict[Term, np.ndarray]:
 
 def _partial(fixed: FixedPart) -> dict[Term, np.ndarray]:
     """lmerTest's get_contrasts_type3, in treatment coding, then carried to the coding of the fit."""
-    treated = {name: replace(v, coding="treatment") if v.is_factor else v for name, v in fixed.variables.items()}
+    treated = {
+        name: replace(v, coding="treatment") if v.is_factor else v for name, v in fixed.variables.items()
+    }
     n = len(fixed.counts)
     x, names, owner = coding.matrix(fixed.terms, treated, fixed.cell_codes, n)
     kept = independent_columns(x, np.sqrt(fixed.counts))

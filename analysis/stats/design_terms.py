@@ -37,12 +37,12 @@ class Comparison:
             return ""
         left_out = " and ".join(self.missing)
         if self.table.empty:
-            return f"The design implies {left_out}, left out here; with them the criterion falls by {self.gain:.1f}."
+            return f"The design implies {left_out}, left out here; with them the criterion falls {self.gain:.1f}."
         ratio = self.table["ratio"].median()
         given, full = self.table["std_error_given"].median(), self.table["std_error_full"].median()
         return (
             f"The design implies {left_out}, left out here; with them the standard errors of the contrasts are "
-            f"{ratio:.2f} times these ({given:.3f} becomes {full:.3f}), and the criterion falls by {self.gain:.1f}."
+            f"{ratio:.2f} times these ({given:.3f} becomes {full:.3f}), and the criterion falls {self.gain:.1f}."
         )
 
 
@@ -62,7 +62,9 @@ def implied(
     for term in terms:
         absent = [name for name in term if name not in frame.columns]
         if absent:
-            raise StudyError(f"There is no column {absent[0]!r}; the columns are {', '.join(map(str, frame.columns))}.")
+            raise StudyError(
+                f"There is no column {absent[0]!r}; the columns are {coding.listed(frame.columns)}."
+            )
         levels = frame[list(term)].drop_duplicates().shape[0]
         if 1 < levels < n and not any(_same(frame, term, other) for other in kept):
             kept.append(term)
@@ -75,23 +77,30 @@ def _same(frame: pd.DataFrame, one: tuple[str, ...], other: tuple[str, ...]) -> 
     return len(sizes) == 1
 
 
-def missing(model: MixedFit, terms: Sequence[str]) -> tuple[RandomTerm, ...]:
-    """Terms that the model's rows could tell apart and its formula leaves out, however they are written."""
-    found = []
+def missing(model: MixedFit, frame: pd.DataFrame, terms: Sequence[str]) -> tuple[RandomTerm, ...]:
+    """Terms that the formula leaves out, however it writes them.
+
+    frame : the table that the model was fitted to
+    """
+    found, used = [], frame.iloc[model.design.rows]
     for text in terms:
         term = parse(f"y ~ 1 + {text}").random[0]
-        codes, count = _codes(model, term)
-        if not any(_alike(codes, count, g.codes, g.n_levels) for g in model.design.groupings if g.values is None):
+        codes, count = _codes(used, term)
+        if not any(
+            _alike(codes, count, g.codes, g.n_levels) for g in model.design.groupings if g.values is None
+        ):
             found.append(term)
     return tuple(found)
 
 
-def _codes(model: MixedFit, term: RandomTerm) -> tuple[np.ndarray, int]:
+def _codes(frame: pd.DataFrame, term: RandomTerm) -> tuple[np.ndarray, int]:
     for name in term.group:
-        if name not in model.design.columns:
-            return np.arange(model.n_rows), model.n_rows
-    parts = [coding.compact(model.design.columns[name]) for name in term.group]
-    codes, found = coding.combined([c for c, _ in parts], [k for _, k in parts], model.n_rows)
+        if name not in frame.columns:
+            raise StudyError(
+                f"There is no column {name!r} for {term.text}; the columns are {coding.listed(frame.columns)}."
+            )
+    parts = [coding.compact(frame[name]) for name in term.group]
+    codes, found = coding.combined([c for c, _ in parts], [k for _, k in parts], len(frame))
     return codes, len(found[0])
 
 
@@ -115,14 +124,26 @@ def compare(
     """
     wanted = parse(formula) if isinstance(formula, str) else formula
     first = fit(frame, wanted) if given is None else given
-    lacking = missing(first, terms)
-    full = fit(frame, wanted.with_random((*wanted.random, *lacking)), method=first.method) if lacking else first
+    lacking = missing(first, frame, terms)
+    full = (
+        fit(frame, wanted.with_random((*wanted.random, *lacking)), method=first.method) if lacking else first
+    )
     texts = tuple(term.text for term in lacking)
-    return Comparison(first, full, texts, _side_by_side(first, full, factor, ddf), first.criterion - full.criterion)
+    return Comparison(
+        first, full, texts, _side_by_side(first, full, factor, ddf), first.criterion - full.criterion
+    )
 
 
 def _side_by_side(given: MixedFit, full: MixedFit, factor: str, ddf: inference.Ddf) -> pd.DataFrame:
-    columns = ["term", "estimate_given", "std_error_given", "df_given", "estimate_full", "std_error_full", "df_full"]
+    columns = [
+        "term",
+        "estimate_given",
+        "std_error_given",
+        "df_given",
+        "estimate_full",
+        "std_error_full",
+        "df_full",
+    ]
     if contrasts.fit_factor(given, factor) is None:
         return pd.DataFrame(columns=[*columns, "ratio"])
     tables = [contrasts.contrasts(model, factor, adjust="none", ddf=ddf) for model in (given, full)]

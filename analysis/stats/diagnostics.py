@@ -132,9 +132,7 @@ def _without(fit: MixedFit, rows: np.ndarray, residual: np.ndarray, refit: bool)
     """Coefficients in the basis without these rows; None if they cannot be estimated."""
     design, order, sums = fit.design, fit.sums.order, fit.sums
     part = partial_products(design, order, rows)
-    some = replace(design, groupings=tuple(
-        replace(g, codes=g.codes[rows], values=None if g.values is None else g.values[rows]) for g in design.groupings
-    ))  # fmt: skip
+    some = replace(design, groupings=tuple(grouping.on(rows) for grouping in design.groupings))
     zy = fit.outcome.zy - effect_sums(some, order, residual[rows])
     cells = np.bincount(design.fixed.cell[rows], residual[rows], len(design.fixed.counts))
     xy = -(design.fixed.basis.T @ cells)

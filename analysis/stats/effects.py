@@ -31,12 +31,13 @@ def r_squared(fit: MixedFit) -> dict[str, float]:
     """Share of the variance by the fixed effects, and by fixed and random together (Nakagawa, Schielzeth 2013)."""
     fixed = float(np.var(fit.fitted(random=False)))
     total = total_sd(fit) ** 2
-    return {"marginal": fixed / (fixed + total), "conditional": (fixed + total - fit.best.sigma2) / (fixed + total)}
+    return {
+        "marginal": fixed / (fixed + total),
+        "conditional": (fixed + total - fit.best.sigma2) / (fixed + total),
+    }
 
 
-def predict(
-    fit: MixedFit, frame: pd.DataFrame, *, random: bool = True, level: float = 0.95
-) -> pd.DataFrame:
+def predict(fit: MixedFit, frame: pd.DataFrame, *, random: bool = True, level: float = 0.95) -> pd.DataFrame:
     """Expected outcomes of new rows: estimate, std_error, low, high.
 
     random : add the predicted effects of the groups' levels; a level that the fit has not seen counts as
@@ -59,7 +60,9 @@ def _effects(fit: MixedFit, frame: pd.DataFrame) -> np.ndarray:
     total = np.zeros(len(frame))
     for grouping, effects in zip(fit.design.groupings, fit.effects, strict=True):
         if grouping.values is not None:
-            raise StudyError(f"Predictions with random slopes, {grouping.term.text}, are for the fitted rows only.")
+            raise StudyError(
+                f"Predictions with random slopes, {grouping.term.text}, are for the fitted rows only."
+            )
         places = {label: i for i, label in enumerate(grouping.labels)}
         names = frame[list(grouping.term.group)].astype(str).agg(":".join, axis=1)
         codes = names.map(places)

@@ -37,7 +37,9 @@ def profile_intervals(fit: MixedFit, level: float = 0.95, fixed: bool = True) ->
     StudyError : for a random term of more than two columns
     """
     if max(fit.sums.widths) > 2:
-        raise StudyError("Profile intervals know random terms of one or two columns; use the bootstrap instead.")
+        raise StudyError(
+            "Profile intervals know random terms of one or two columns; use the bootstrap instead."
+        )
     best, _ = optimum(fit.sums, fit.outcome, "ML", fit.best.theta if fit.best.theta.any() else None)
     goal = best.value + float(chdtri(1, 1 - level))
     rows = _Components(fit, best).intervals(goal)
@@ -61,7 +63,9 @@ class _Components:
 
     def _printed(self, names: list[str]) -> list[int]:
         """The formula's order of terms."""
-        wanted = [g.term.name for k in range(len(self.fit.design.groupings)) for g in [self.fit.design.groupings[k]]]
+        wanted = [
+            g.term.name for k in range(len(self.fit.design.groupings)) for g in [self.fit.design.groupings[k]]
+        ]
         place = {name: i for i, name in enumerate(wanted)}
         return sorted(range(len(names)), key=lambda k: place.get(self._group(names[k]), len(place)))
 

@@ -81,7 +81,9 @@ def plan(design: Design, clusters: tuple[str, ...]) -> Plan:
         names = [name.strip() for name in cluster.split(":")]
         for name in names:
             if name not in design.columns:
-                raise StudyError(f"{name!r} is not a column of the model; it has {', '.join(design.columns)}.")
+                raise StudyError(
+                    f"{name!r} is not a column of the model; it has {', '.join(design.columns)}."
+                )
         found = [coding.compact(design.columns[name]) for name in names]
         code, parts = coding.combined([c for c, _ in found], [k for _, k in found], design.n)
         count = len(parts[0])
@@ -136,7 +138,13 @@ class ClusterWork:
         return theta, best.sigma2, coefficients(design.fixed, best.beta), best.value, record.converged
 
     def _lost(self, fit: MixedFit) -> tuple:
-        return np.full(len(fit.best.theta), np.nan), np.nan, np.full(fit.design.fixed.p, np.nan), np.nan, False
+        return (
+            np.full(len(fit.best.theta), np.nan),
+            np.nan,
+            np.full(fit.design.fixed.p, np.nan),
+            np.nan,
+            False,
+        )
 
     def _design(self, rows: np.ndarray, draws: list[np.ndarray]) -> Design | None:
         whole = self.fits[0].design

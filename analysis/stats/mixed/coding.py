@@ -49,7 +49,9 @@ class Variable:
         """One row per level (or distinct value), one column per coefficient, and the columns' names."""
         if not self.is_factor:
             many = self.values.shape[1] > 1
-            return self.values, [f"{self.name}{i + 1}" if many else self.name for i in range(self.values.shape[1])]
+            return self.values, [
+                f"{self.name}{i + 1}" if many else self.name for i in range(self.values.shape[1])
+            ]
         k = len(self.levels)
         if not contrasts:
             return np.eye(k), [f"{self.name}{level}" for level in self.levels]
@@ -126,9 +128,7 @@ class Columns:
         return self.frame[name] if self.rows is None else self.frame[name].iloc[self.rows]
 
 
-def variables(
-    columns: Columns, terms: tuple[Term, ...], codings: Mapping[str, str]
-) -> dict[str, Variable]:
+def variables(columns: Columns, terms: tuple[Term, ...], codings: Mapping[str, str]) -> dict[str, Variable]:
     """Every expression of the terms, coded over the rows in use."""
     expressions = dict.fromkeys(factor for term in terms for factor in term)
     return {expression: variable(columns, expression, codings) for expression in expressions}
@@ -151,9 +151,7 @@ def variable(columns: Columns, expression: str, codings: Mapping[str, str]) -> V
     return replace(_number(expression, np.asarray(found, float)), spec=found.model_spec)
 
 
-def columns_of(
-    terms: tuple[Term, ...], coded: Mapping[str, Variable]
-) -> list[tuple[Term, tuple[bool, ...]]]:
+def columns_of(terms: tuple[Term, ...], coded: Mapping[str, Variable]) -> list[tuple[Term, tuple[bool, ...]]]:
     """Each term with, per factor, whether contrasts code it.
 
     R's rule: a factor is coded by contrasts if the term without it is in the model; without an intercept
@@ -251,7 +249,9 @@ def factorized(series: pd.Series) -> tuple[np.ndarray, list]:
     try:
         codes, levels = pd.factorize(series, sort=True)
     except TypeError as error:
-        raise StudyError(f"{series.name} mixes kinds of values, such as text and numbers; make it one.") from error
+        raise StudyError(
+            f"{series.name} mixes kinds of values, such as text and numbers; make it one."
+        ) from error
     return codes, list(levels)
 
 

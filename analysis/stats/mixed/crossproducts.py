@@ -85,12 +85,7 @@ def partial_products(design: Design, order: tuple[int, ...], rows: np.ndarray) -
         cell=design.fixed.cell[rows],
         counts=np.bincount(design.fixed.cell[rows], minlength=len(design.fixed.counts)).astype(float),
     )
-    terms = []
-    for k in order:
-        grouping = design.groupings[k]
-        values = None if grouping.values is None else grouping.values[rows]
-        terms.append(replace(grouping, codes=grouping.codes[rows], values=values))
-    return _summed(fixed, terms, order)
+    return _summed(fixed, [design.groupings[k].on(rows) for k in order], order)
 
 
 def _summed(fixed: FixedPart, terms: list[Grouping], order: tuple[int, ...]) -> CrossProducts:
@@ -228,9 +223,7 @@ def _refuse_the_same(terms: list[Grouping], sums: CrossProducts) -> None:
 def _refuse_explained(sums: CrossProducts, terms: list[Grouping]) -> None:
     """A random term that the fixed effects already hold level by level."""
     fixed = np.vstack([sums.border[:, sums.qr :], sums.rest[: sums.qr, sums.qr :]])
-    total = np.concatenate(
-        [np.einsum("qaa->qa", sums.blocks).ravel(), np.diagonal(sums.rest)[: sums.qr]]
-    )
+    total = np.concatenate([np.einsum("qaa->qa", sums.blocks).ravel(), np.diagonal(sums.rest)[: sums.qr]])
     left = total - (fixed**2).sum(axis=1)
     for k, grouping in enumerate(terms):
         span = slice(sums.offsets[k], sums.offsets[k + 1])
@@ -246,6 +239,8 @@ def _refuse_without_spread(design: Design, y: np.ndarray, yy: float) -> None:
     if spread == 0:
         raise StudyError(f"{name} is {y[0]:g} in every row; there is nothing to explain.")
     if yy <= 1e-20 * len(y) * max(spread, np.abs(y).max() * 1e-4) ** 2:
-        raise StudyError(f"The fixed effects explain {name} exactly; no residual variance is left to estimate.")
+        raise StudyError(
+            f"The fixed effects explain {name} exactly; no residual variance is left to estimate."
+        )
     if design.n <= design.fixed.p:
         raise StudyError(f"The model has {design.fixed.p} fixed effects for {design.n} rows; take some out.")

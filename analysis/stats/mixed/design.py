@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,11 @@ class Grouping:
     @property
     def width(self) -> int:
         return len(self.columns)
+
+    def on(self, rows: np.ndarray) -> Grouping:
+        """The same levels and columns on some of the rows."""
+        values = None if self.values is None else self.values[rows]
+        return replace(self, codes=self.codes[rows], values=values)
 
 
 @dataclass(frozen=True)
@@ -113,9 +118,7 @@ def design(
 
 def _outcome(frame: pd.DataFrame, formula: Formula) -> np.ndarray:
     if not formula.random:
-        raise StudyError(
-            f'The formula "{formula.text}" has no random term; add one such as (1|rater).'
-        )
+        raise StudyError(f'The formula "{formula.text}" has no random term; add one such as (1|rater).')
     if not formula.terms:
         raise StudyError(f'The formula "{formula.text}" has no fixed effect; keep at least the intercept.')
     if not len(frame):
@@ -193,10 +196,10 @@ def _fixed(columns: coding.Columns, n: int, terms: tuple[Term, ...], codings: Ma
     counts = np.bincount(cell, minlength=n_cells).astype(float)
     full, names, owner = coding.matrix(terms, coded, codes, n_cells)
     kept, basis, triangle = orthonormal(full, np.sqrt(counts))
+    dropped = [names[j] for j in range(len(names)) if j not in set(kept.tolist())]
     return FixedPart(
-        terms, coded, cell, codes, counts, full[:, kept], basis, triangle,
-        [names[j] for j in kept], owner[kept], [names[j] for j in sorted(set(range(len(names))) - set(kept.tolist()))],
-        kept, full,
+        terms, coded, cell, codes, counts, full[:, kept], basis, triangle, [names[j] for j in kept], owner[kept],
+        dropped, kept, full,
     )  # fmt: skip
 
 
@@ -253,7 +256,9 @@ def _refuse_impossible(groupings: tuple[Grouping, ...], n: int) -> None:
     for grouping in groupings:
         name = grouping.term.name
         if grouping.n_levels < 2:
-            raise StudyError(f"{name} has one level ({grouping.labels[0]}); a random effect needs two or more.")
+            raise StudyError(
+                f"{name} has one level ({grouping.labels[0]}); a random effect needs two or more."
+            )
         if grouping.n_levels >= n:
             raise StudyError(
                 f"{grouping.term.text} has {grouping.n_levels} levels for {n} rows; its variance cannot be told "

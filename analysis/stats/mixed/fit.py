@@ -300,7 +300,6 @@ def solve(
     outcome, _ = outcome_sums(model, sums.order, y)
     best, record = optimum(sums, outcome, method, start)
     if best.sigma2 < NO_RESIDUAL * outcome.yy / model.n:
-        raise StudyError(
-            f"The random effects explain {model.formula.outcome} exactly; no residual variance is left to estimate."
-        )
+        name = model.formula.outcome
+        raise StudyError(f"The random effects explain {name} exactly; no residual variance is left to estimate.")
     return MixedFit(model, sums, outcome, best, record, method, y)

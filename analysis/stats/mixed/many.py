@@ -157,7 +157,9 @@ class Commuting:
         values = np.stack([(self.turned[:, self.here.span(k)] ** 2).sum(axis=1) for k in range(self._count)])
         values[values < 1e-8 * values.max(axis=1, keepdims=True)] = 0.0
         scale = values.max(axis=1, keepdims=True)
-        _, first, member = np.unique(np.round(values / scale, 7), axis=1, return_index=True, return_inverse=True)
+        _, first, member = np.unique(
+            np.round(values / scale, 7), axis=1, return_index=True, return_inverse=True
+        )
         member = member.ravel()
         means = np.stack([np.bincount(member, v) for v in values]) / np.bincount(member)
         return means, np.bincount(member).astype(float), member
@@ -195,7 +197,9 @@ class Commuting:
         inverse = 1 / (1 + theta**2 @ values)
         rss = beyond + (squares * inverse).sum(axis=1)
         shrunk = (seen * inverse[:, member]) @ self.turned
-        return _solutions(self.here, sums, theta, rss, shrunk, converged, -(sizes * np.log(inverse)).sum(axis=1))
+        return _solutions(
+            self.here, sums, theta, rss, shrunk, converged, -(sizes * np.log(inverse)).sum(axis=1)
+        )
 
 
 def _typical(sums: CrossProducts) -> np.ndarray:
@@ -218,7 +222,11 @@ def _solutions(
     degrees = here.degrees
     constant = degrees * (1 + np.log(2 * np.pi / degrees)) + 2 * here.sums.log_triangle
     return Solutions(
-        theta, rss / degrees, sums.start - effects @ here.crossed, log_det + degrees * np.log(rss) + constant, converged
+        theta,
+        rss / degrees,
+        sums.start - effects @ here.crossed,
+        log_det + degrees * np.log(rss) + constant,
+        converged,
     )
 
 
@@ -236,7 +244,9 @@ class Eliminated:
         self.values, self.vectors = values[kept], vectors[:, kept]
         self.border = np.ascontiguousarray(self.vectors.T @ here.inner[:q1, q1:])
         self.rest = np.asfortranarray(here.inner[q1:, q1:])
-        self.spans = [slice(here.span(k).start - q1, here.span(k).stop - q1) for k in range(1, len(here.sums.sizes))]
+        self.spans = [
+            slice(here.span(k).start - q1, here.span(k).stop - q1) for k in range(1, len(here.sums.sizes))
+        ]
         self.typical = _typical(here.sums)
         self._follow_traces()
 
@@ -289,7 +299,11 @@ class Eliminated:
 
         def evaluate(theta: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             k = theta.shape[1]
-            value, gradient, hessian = np.empty(len(rows)), np.empty((len(rows), k)), np.empty((len(rows), k, k))
+            value, gradient, hessian = (
+                np.empty(len(rows)),
+                np.empty((len(rows), k)),
+                np.empty((len(rows), k, k)),
+            )
             for i, row in enumerate(rows):
                 value[i], gradient[i], hessian[i], rss[row], log_det[row], images[row] = self._at(
                     theta[i], first[row], late[row], sums.yy[row]
@@ -318,7 +332,9 @@ class Eliminated:
         kappa = lapack.dtrtrs(chol, scale * right, lower=1)[0].ravel()
         rss = yy - gamma * (first @ drawn) - kappa @ kappa
         log_det = -np.log(shrink).sum() + 2 * np.log(np.diagonal(chol)).sum()
-        k1 = lapack.dtrtrs(chol, np.asfortranarray((self.border * shrink[:, None]).T * scale[:, None]), lower=1)[0]
+        k1 = lapack.dtrtrs(
+            chol, np.asfortranarray((self.border * shrink[:, None]).T * scale[:, None]), lower=1
+        )[0]
         k2 = lapack.dtrtrs(chol, whole * scale[:, None], lower=1)[0]
         t1, t2 = drawn - kappa @ k1, right - kappa @ k2
         trace, square, image, moved = self._by_term(shrink, whole, k1, k2, t1, t2)
@@ -333,7 +349,13 @@ class Eliminated:
         return value, gradient, hessian, rss, log_det, np.concatenate([self.vectors @ t1, t2])
 
     def _by_term(
-        self, shrink: np.ndarray, whole: np.ndarray, k1: np.ndarray, k2: np.ndarray, t1: np.ndarray, t2: np.ndarray
+        self,
+        shrink: np.ndarray,
+        whole: np.ndarray,
+        k1: np.ndarray,
+        k2: np.ndarray,
+        t1: np.ndarray,
+        t2: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], list[list[float]]]:
         """tr T_kk, t_k't_k, K_k't_k and t_i'W_ij t_j."""
         diagonal = np.diagonal(whole) - np.einsum("ij,ij->j", k2, k2)
@@ -368,12 +390,15 @@ class OneByOne:
             best, record = optimum(self.here.sums, outcome, self.at.method, start)
             found.append((best.theta, best.sigma2, best.beta, best.value, record.converged))
         theta, sigma2, beta, value, converged = zip(*found, strict=True)
-        return Solutions(np.array(theta), np.array(sigma2), np.array(beta), np.array(value), np.array(converged))
+        return Solutions(
+            np.array(theta), np.array(sigma2), np.array(beta), np.array(value), np.array(converged)
+        )
 
 
 def sums_of(outcomes: list[Outcome]) -> Sums:
     """Sums of outcomes that are at hand, row by row."""
     return Sums(
-        np.array([o.start for o in outcomes]), np.array([o.zy for o in outcomes]), np.array([o.yy for o in outcomes])
+        np.array([o.start for o in outcomes]),
+        np.array([o.zy for o in outcomes]),
+        np.array([o.yy for o in outcomes]),
     )
-

@@ -112,7 +112,9 @@ class _Search:
         scale = np.sqrt(np.diagonal(system))
         if not (scale > 0).all():
             return self.start
-        found = np.linalg.lstsq(system / np.outer(scale, scale), np.append(single, none.rss) / scale, rcond=1e-10)
+        found = np.linalg.lstsq(
+            system / np.outer(scale, scale), np.append(single, none.rss) / scale, rcond=1e-10
+        )
         variances = found[0] / scale
         if not variances[size] > 1e-6 * none.rss / self.sums.n:
             return self.start

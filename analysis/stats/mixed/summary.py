@@ -27,9 +27,7 @@ def components(fit: MixedFit) -> pd.DataFrame:
     total = sum(parts) + fit.best.sigma2
     table = pd.DataFrame(rows, columns=["group", "name", "variance"])
     table["sd"] = np.sqrt(table["variance"])
-    squares = [
-        _mean_product(g.values, a, a) for g in fit.design.groupings for a in range(g.width)
-    ] + [1.0]
+    squares = [_mean_product(g.values, a, a) for g in fit.design.groupings for a in range(g.width)] + [1.0]
     table["share"] = table["variance"] * squares / total
     return table
 
@@ -117,7 +115,11 @@ def text(fit: MixedFit) -> str:
         parts += ["", "Correlations:", _block(correlations(fit), {"correlation": 3})]
     table = fit.coefficients()
     table = table.drop(columns="n")
-    parts += ["", "Fixed effects:", _block(table, dict.fromkeys(table.columns[1:], 4) | {"df": 2, "statistic": 3})]
+    parts += [
+        "",
+        "Fixed effects:",
+        _block(table, dict.fromkeys(table.columns[1:], 4) | {"df": 2, "statistic": 3}),
+    ]
     parts += ["", *(f"Note: {note}" for note in fit.notes)] if fit.notes else []
     return "\n".join(parts)
 

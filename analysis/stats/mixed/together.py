@@ -69,7 +69,12 @@ def _step(theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) -> tuple
 
 
 def _advance(
-    evaluate: Evaluate, theta: np.ndarray, known: tuple, active: np.ndarray, step: np.ndarray, decrement: np.ndarray
+    evaluate: Evaluate,
+    theta: np.ndarray,
+    known: tuple,
+    active: np.ndarray,
+    step: np.ndarray,
+    decrement: np.ndarray,
 ) -> None:
     """Step every active problem downhill, halving the step of those that would climb."""
     value, gradient, hessian = known

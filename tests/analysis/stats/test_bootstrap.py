@@ -33,7 +33,9 @@ def test_the_seed_decides_and_the_number_of_jobs_does_not(model, kind, clusters)
     for run in runs[1:]:
         pd.testing.assert_frame_equal(runs[0].coefficients, run.coefficients, check_exact=True)
         pd.testing.assert_frame_equal(runs[0].variances, run.variances, check_exact=True)
-    assert not bootstrap(model, 45, seed=6, kind=kind, clusters=clusters).coefficients.equals(runs[0].coefficients)
+    assert not bootstrap(model, 45, seed=6, kind=kind, clusters=clusters).coefficients.equals(
+        runs[0].coefficients
+    )
 
 
 @pytest.mark.parametrize("kind", ["parametric", "residual"])
@@ -66,7 +68,9 @@ def test_every_interval_holds_its_estimate(model, interval):
 def test_lost_replicates_are_counted_not_filled():
     """Prompts of one form only are easily all missed; such draws cannot estimate the form."""
     frame = ratings().assign(form=lambda f: np.where(f["prompt"] == "p3", "negative", "plain"))
-    run = bootstrap(fit(frame, "one ~ form + (1|rater) + (1|prompt)"), 60, seed=1, kind="cluster", clusters=("prompt",))
+    run = bootstrap(
+        fit(frame, "one ~ form + (1|rater) + (1|prompt)"), 60, seed=1, kind="cluster", clusters=("prompt",)
+    )
     assert 5 < run.n_failed < 45
     assert len(run.coefficients) == 60 - run.n_failed
     assert run.coefficients.notna().all(axis=None)

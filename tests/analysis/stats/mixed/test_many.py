@@ -45,7 +45,9 @@ def test_every_way_finds_the_optimum_of_every_outcome(name, way):
         best, _ = optimum(whole.sums, outcome, "REML")
         assert found.value[i] == pytest.approx(best.value, abs=1e-6)
         np.testing.assert_allclose(np.abs(found.theta[i]), np.abs(best.theta), atol=2e-4)
-        np.testing.assert_allclose(found.beta[i], best.beta, atol=1e-4 * np.sqrt(best.sigma2) * np.abs(best.half_cov).max())
+        np.testing.assert_allclose(
+            found.beta[i], best.beta, atol=1e-4 * np.sqrt(best.sigma2) * np.abs(best.half_cov).max()
+        )
 
 
 def test_simulated_sums_are_those_of_simulated_rows():
@@ -63,10 +65,16 @@ def test_simulated_sums_are_those_of_simulated_rows():
             y += (whole.sigma * factor[0, 0] * rng.standard_normal(grouping.n_levels))[grouping.codes]
         rows.append(outcome_sums(whole.design, whole.sums.order, y)[0])
     by_rows = many.sums_of(rows)
-    for one, other in ((drawn.start, by_rows.start), (drawn.zy, by_rows.zy), (drawn.yy[:, None], by_rows.yy[:, None])):
+    for one, other in (
+        (drawn.start, by_rows.start),
+        (drawn.zy, by_rows.zy),
+        (drawn.yy[:, None], by_rows.yy[:, None]),
+    ):
         spread = other.std(axis=0)
         np.testing.assert_allclose(one.std(axis=0), spread, rtol=0.12)
-        np.testing.assert_array_less(np.abs(one.mean(axis=0) - other.mean(axis=0)), 5 * spread / np.sqrt(1500) + 1e-12)
+        np.testing.assert_array_less(
+            np.abs(one.mean(axis=0) - other.mean(axis=0)), 5 * spread / np.sqrt(1500) + 1e-12
+        )
 
 
 def test_outcomes_complete_in_the_same_rows_share_one_design():

@@ -22,14 +22,20 @@ def ratings(seed: int, missing: float = 0.1, rater_sd: float = 0.6, prompt_sd: f
     frame["form"] = np.where(frame["prompt"].isin(["p0", "p1", "p2"]), "negative", "plain")
     raters = dict(zip(frame["rater"].unique(), rng.normal(0, rater_sd, 5), strict=True))
     prompts = dict(zip(frame["prompt"].unique(), rng.normal(0, prompt_sd, 8), strict=True))
-    frame["score"] = 4 + frame["rater"].map(raters) + frame["prompt"].map(prompts) + rng.normal(0, 0.8, len(frame))
+    frame["score"] = (
+        4 + frame["rater"].map(raters) + frame["prompt"].map(prompts) + rng.normal(0, 0.8, len(frame))
+    )
     return frame[rng.random(len(frame)) >= missing].reset_index(drop=True)
 
 
 def same(one, other, tolerance: float = 1e-6) -> None:
     assert other.criterion == pytest.approx(one.criterion, abs=1e-7)
-    np.testing.assert_allclose(other.components()["variance"], one.components()["variance"], rtol=1e-4, atol=1e-9)
-    np.testing.assert_allclose(other.coefficients()["estimate"], one.coefficients()["estimate"], atol=tolerance)
+    np.testing.assert_allclose(
+        other.components()["variance"], one.components()["variance"], rtol=1e-4, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        other.coefficients()["estimate"], one.coefficients()["estimate"], atol=tolerance
+    )
 
 
 @MODERATE
@@ -54,10 +60,15 @@ def test_the_coding_changes_neither_means_nor_f_tests(seed, coding):
     frame = ratings(seed)
     one = fit(frame, FORMULA)
     other = fit(frame, FORMULA, contrasts={"source": coding, "form": coding})
-    np.testing.assert_allclose(other.components()["variance"], one.components()["variance"], rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(
+        other.components()["variance"], one.components()["variance"], rtol=1e-5, atol=1e-9
+    )
     for table in (lambda f: means(f, "source", by="form"), lambda f: contrasts(f, "source", adjust="tukey")):
         np.testing.assert_allclose(
-            table(other)[["estimate", "std_error", "df"]], table(one)[["estimate", "std_error", "df"]], rtol=1e-5, atol=1e-7
+            table(other)[["estimate", "std_error", "df"]],
+            table(one)[["estimate", "std_error", "df"]],
+            rtol=1e-5,
+            atol=1e-7,
         )
     columns = ["statistic", "ndf", "df"]
     np.testing.assert_allclose(anova(other)[columns], anova(one)[columns], rtol=1e-5)
@@ -129,7 +140,9 @@ def test_the_gradient_is_that_of_the_criterion(seed):
         for k, step in enumerate(1e-5 * np.eye(len(theta))):
             up, down = (criterion(model.sums, model.outcome, theta + s, method) for s in (step, -step))
             assert slope[k] == pytest.approx((up.value - down.value) / 2e-5, rel=1e-5, abs=1e-5)
-            np.testing.assert_allclose(curve[k], (up.derivatives[0] - down.derivatives[0]) / 2e-5, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                curve[k], (up.derivatives[0] - down.derivatives[0]) / 2e-5, rtol=1e-4, atol=1e-4
+            )
 
 
 def test_refitting_shares_the_design_and_equals_a_new_fit():
@@ -143,7 +156,11 @@ def test_refitting_shares_the_design_and_equals_a_new_fit():
 
 def test_two_columns_grouped_alike_keep_categorical_order():
     frame = ratings(1).assign(source=lambda f: pd.Categorical(f["source"], categories=["S2", "S0", "S1"]))
-    assert list(fit(frame, "score ~ source + (1|rater)").fixed.index) == ["(Intercept)", "sourceS0", "sourceS1"]
+    assert list(fit(frame, "score ~ source + (1|rater)").fixed.index) == [
+        "(Intercept)",
+        "sourceS0",
+        "sourceS1",
+    ]
 
 
 def test_fitted_values_and_residuals_add_up_and_residuals_average_zero_by_cell():
