@@ -59,7 +59,7 @@ def topics(
         pool = strong + [h for h in found if h.weak and h.topic in known and h.places & named]
     if any(h.topic in known for h in pool):
         pool = [h for h in pool if h.topic != UNLISTED]
-    pool.sort(key=lambda h: (h.topic in known, _examines(h.topic, slots), *_rank(h)), reverse=True)
+    pool.sort(key=lambda h: (h.topic in known, _encloses(h.topic, slots), *_rank(h)), reverse=True)
     shared = frozenset().union(*(h.places for h in found if h.topic in given and h not in pool))
     kept: list[Hit] = []
     for hit in pool:
@@ -106,9 +106,9 @@ def _side_by_side(text: str, one: Hit, other: Hit, shared: frozenset[int]) -> bo
     )
 
 
-def _examines(topic: str, slots: Mapping[str, Slot]) -> bool:
-    """Whether a topic is of the hands: 옆구리를 두드리면 아프세요? asks of the knock, not of the flank."""
-    return topic in slots and slots[topic].category == "physical_exam"
+def _encloses(topic: str, slots: Mapping[str, Slot]) -> bool:
+    """Whether a topic takes others into itself: 옆구리를 두드리면 asks of the knock, 어머님 혈압 of the mother."""
+    return topic in slots and slots[topic].category in ("physical_exam", "family_history")
 
 
 def _hit(slot: str, text: str, slots: Mapping[str, Slot], matches: Mapping[str, Match]) -> Hit | None:
