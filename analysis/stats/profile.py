@@ -63,10 +63,7 @@ class _Components:
 
     def _printed(self, names: list[str]) -> list[int]:
         """The formula's order of terms."""
-        wanted = [
-            g.term.name for k in range(len(self.fit.design.groupings)) for g in [self.fit.design.groupings[k]]
-        ]
-        place = {name: i for i, name in enumerate(wanted)}
+        place = {grouping.term.name: i for i, grouping in enumerate(self.fit.design.groupings)}
         return sorted(range(len(names)), key=lambda k: place.get(self._group(names[k]), len(place)))
 
     @staticmethod

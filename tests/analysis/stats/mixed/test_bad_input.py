@@ -17,7 +17,8 @@ def frame() -> pd.DataFrame:
     return table.assign(
         twin=table["rater"] + "x", one="k", row=[f"i{i}" for i in range(len(table))], constant=3.0,
         text=table["score"].round(1).astype(str), exact=table["source"].map({"A": 1.0, "B": 2.0, "C": 4.0}),
-        per_rater=table["rater"].str[1].astype(float), infinite=np.inf, nothing=np.nan, x=rng.normal(size=len(table)),
+        per_rater=table["rater"].str[1].astype(float), infinite=np.inf, nothing=np.nan,
+        x=rng.normal(size=len(table)),
     )  # fmt: skip
 
 
