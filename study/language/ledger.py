@@ -58,7 +58,7 @@ class Ledger:
     def facts(self, topic: str) -> tuple[Fact, ...]:
         """Facts that answer a topic: those that name it, or, where none does, those whose wording is about it."""
         facts = self.declared.get(topic) or self.linked.get(topic, ())
-        own = tuple(f for f in facts if f.category == "chief_complaint")
+        own = tuple(f for f in facts if f.category == "chief_complaint" and f.kind == "symptom")
         return own if topic in self.given and own else facts
 
     @property
