@@ -5,6 +5,7 @@ balanced data, in milliseconds. `simulate_refits` fits the model to every simula
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,16 +17,18 @@ from analysis.stats.chunks import Backend, in_chunks
 from analysis.stats.estimates import two_sided
 from analysis.stats.formula import parse
 from analysis.stats.inference import contrast
-from analysis.stats.mixed.crossproducts import CrossProducts, cross_products
+from analysis.stats.mixed.crossproducts import CrossProducts, cross_products, outcome_sums
 from analysis.stats.mixed.design import Design, design
 from analysis.stats.mixed.fit import solve
+from analysis.stats.mixed.many import solver, space, sums_of
+from analysis.stats.mixed.objective import criterion
 from analysis.stats.power import Size, Variances
 from study.errors import StudyError
 
 # Ratings drawn at once by `simulate_balanced`: half a million doubles stay near the processor's cache.
 RATINGS_AT_ONCE = 500_000
 # Fits per chunk of `simulate_refits`; fixed, so that the number of jobs changes nothing.
-FITS_PER_CHUNK = 25
+FITS_PER_CHUNK = 50
 # A simulation in which more fits than this fail says nothing about power.
 MOST_FAILURES = 0.05
 
@@ -210,23 +213,34 @@ def _plan(
 
 def _refitted(plan: _Plan, n: int, rng: np.random.Generator) -> np.ndarray:
     """n × (estimate, standard error, p, singular) of fitted simulations; nan where the fit failed."""
-    start = np.array(plan.sd) / plan.residual_sd
-    start = np.maximum(start[list(plan.sums.order)], 0.05)
+    ratings = [_rated(plan, rng) for _ in range(n)]
     rows = np.full((n, 4), np.nan)
-    for i in range(n):
-        y = plan.mean + plan.residual_sd * rng.standard_normal(plan.model.n)
-        for grouping, sd in zip(plan.model.groupings, plan.sd, strict=True):
-            y += (sd * rng.standard_normal(grouping.n_levels))[grouping.codes]
-        rated = plan.scale.rate(y) if plan.scale else y
+    outcomes = {}
+    for i, y in enumerate(ratings):
+        with suppress(StudyError):
+            outcomes[i] = outcome_sums(plan.model, plan.sums.order, y)[0]
+    if not outcomes:
+        return rows
+    truth = np.maximum(np.array(plan.sd) / plan.residual_sd, 0.05)[list(plan.sums.order)]
+    first = criterion(plan.sums, next(iter(outcomes.values())), truth, "REML")
+    together = solver(space(plan.sums), first).fit(sums_of(list(outcomes.values())))
+    for i, theta in zip(outcomes, together.theta, strict=True):
         try:
-            fitted = solve(plan.model, plan.sums, rated, "REML", start)
+            fitted = solve(plan.model, plan.sums, ratings[i], "REML", theta)
         except (StudyError, np.linalg.LinAlgError):
             continue
         if fitted.optimum.converged:
             estimate, error, df = (float(x[0]) for x in contrast(fitted, plan.weights, "satterthwaite"))
-            p = float(two_sided(estimate / error, df))
-            rows[i] = estimate, error, p, fitted.optimum.singular
+            rows[i] = estimate, error, float(two_sided(estimate / error, df)), fitted.optimum.singular
     return rows
+
+
+def _rated(plan: _Plan, rng: np.random.Generator) -> np.ndarray:
+    """One simulated study's ratings."""
+    y = plan.mean + plan.residual_sd * rng.standard_normal(plan.model.n)
+    for grouping, sd in zip(plan.model.groupings, plan.sd, strict=True):
+        y += (sd * rng.standard_normal(grouping.n_levels))[grouping.codes]
+    return plan.scale.rate(y) if plan.scale else y
 
 
 def _balanced_studies(
