@@ -15,6 +15,8 @@ Over = Literal["items", "raters", "both"]
 TERMS = ("alpha", "percent_agreement", "ac2")
 # Replicate × item × value cells held at once: 2 million doubles are 16 MB.
 CELLS_AT_ONCE = 2_000_000
+# With fewer clusters percentiles are far too narrow: three cases cover 0.6 where 0.95 is promised.
+FEWEST_CLUSTERS = 10
 
 
 def agreement_intervals(
@@ -96,10 +98,18 @@ def _cluster_codes(
     names = pd.Series(np.asarray(clusters))
     if len(names) != len(whole):
         raise StudyError(f"{len(names)} cluster names for {len(whole)} items: give one for each item")
-    kept = names[whole.index.get_indexer(table.index)]
-    codes = pd.factorize(kept)[0]
-    if codes.min() < 0 or codes.max() < 1:
-        raise StudyError("clusters need a name for each item and at least two different ones")
+    return cluster_codes(names[whole.index.get_indexer(table.index)])
+
+
+def cluster_codes(names: pd.Series | np.ndarray) -> np.ndarray:
+    """Numbers of the clusters by item; a missing name and too few clusters are refused."""
+    codes, levels = pd.factorize(np.asarray(names))
+    if codes.min() < 0:
+        raise StudyError(f"{int((codes < 0).sum())} items have no cluster: give each item its prompt or case")
+    if len(levels) < FEWEST_CLUSTERS:
+        raise StudyError(
+            f"{len(levels)} clusters are too few to resample: an interval needs at least {FEWEST_CLUSTERS}"
+        )
     return codes
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.stats.agreement import FORMS, averaged, checked, mean_squares
-from analysis.stats.agreement_intervals import interval, multiplicity
+from analysis.stats.agreement_intervals import cluster_codes, interval, multiplicity
 from analysis.stats.chunks import Backend, in_chunks
 from study.errors import StudyError
 
@@ -36,15 +36,15 @@ def icc_bootstrap(
 
     Raises
     ------
-    StudyError : for missing cells; fewer than two clusters; as `agreement.checked` says
+    StudyError : for missing cells; fewer than ten clusters; as `agreement.checked` says
     """
     table = checked(ratings)
     y = table.to_numpy(float)
     if np.isnan(y).any():
         raise StudyError(f"{int(np.isnan(y).sum())} cells are missing: use icc_incomplete for incomplete ratings")
-    codes = np.arange(len(y)) if clusters is None else pd.factorize(np.asarray(clusters))[0]
-    if len(codes) != len(y) or codes.max() < 1:
-        raise StudyError(f"{len(codes)} cluster names in {codes.max() + 1} clusters for {len(y)} items do not fit")
+    codes = np.arange(len(y)) if clusters is None else cluster_codes(clusters)
+    if len(codes) != len(y):
+        raise StudyError(f"{len(codes)} cluster names for {len(y)} items: give one for each item")
     task = partial(_replicates, y, codes)
     draws = np.concatenate(
         in_chunks(task, n_boot, seed=seed, size=1000, jobs=jobs, backend=backend, scheduler=scheduler)

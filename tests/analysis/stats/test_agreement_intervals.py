@@ -90,3 +90,30 @@ def test_few_raters_still_have_an_interval(n_raters):
     found = agreement_intervals(crossed(60, n_raters, seed=8), over="both", n_boot=200)
     assert (found.n_failed == 0).all()
     assert ((found.low < found.estimate) & (found.estimate < found.high)).all()
+
+
+def alpha_coverage(n_studies: int, n_items: int, n_raters: int) -> float:
+    """Share of simulated studies whose two-way interval holds the alpha of a panel without end."""
+    wide = np.random.default_rng(0)
+    truth = np.mean([krippendorff_alpha(panel(2000, 60, wide)) for _ in range(8)])
+    rng = np.random.default_rng(1)
+    inside = []
+    for seed in range(n_studies):
+        row = agreement_intervals(panel(n_items, n_raters, rng), over="both", n_boot=300, seed=seed).iloc[0]
+        inside.append(row.low <= truth <= row.high)
+    return float(np.mean(inside))
+
+
+def panel(n_items: int, n_raters: int, rng: np.random.Generator) -> np.ndarray:
+    latent = 3.4 + rng.normal(0, 0.8, (n_items, 1)) + rng.normal(0, 0.4, n_raters)
+    return np.clip(np.rint(latent + rng.normal(0, 0.8, (n_items, n_raters))), 1, 5)
+
+
+def test_two_way_intervals_cover_in_a_short_simulation():
+    assert alpha_coverage(40, 60, 8) > 0.87
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_items", "n_raters"), [(60, 4), (60, 8), (200, 17)])
+def test_two_way_intervals_cover_at_least_nineteen_in_twenty(n_items, n_raters):
+    assert 0.93 < alpha_coverage(500, n_items, n_raters) <= 1

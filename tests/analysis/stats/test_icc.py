@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.stats.agreement import icc
+from analysis.stats.agreement import icc, rating_matrix
 from analysis.stats.icc_bootstrap import icc_bootstrap
 from analysis.stats.icc_incomplete import icc_incomplete
 from study.errors import StudyError
@@ -75,6 +75,20 @@ def test_clusters_of_dependent_items_widen_the_interval():
 def test_the_bootstrap_refuses_missing_cells():
     with pytest.raises(StudyError, match="icc_incomplete"):
         icc_bootstrap(GAPS)
+
+
+def test_three_cases_are_too_few_clusters():
+    y = np.random.default_rng(1).normal(size=(30, 4))
+    with pytest.raises(StudyError, match="3 clusters are too few to resample"):
+        icc_bootstrap(y, clusters=np.repeat(["a", "b", "c"], 10))
+
+
+def test_missing_cells_of_the_published_shape_give_psychs_reml_estimates():
+    frame = pd.read_csv(Path(__file__).parents[2] / "golden" / "lmm" / "data" / "sim5950_unbal.csv")
+    found = icc_incomplete(rating_matrix(frame, item=["prompt", "source"], score="m1")).set_index("term").estimate
+    expected = {row["term"]: row["estimate"] for row in GOLD["icc"]["sim5950_unbal"]}
+    for term in ("ICC(2,1)", "ICC(3,1)"):
+        assert expected[term] == pytest.approx(found[term], abs=GOLD["tolerance"]["icc_incomplete"])
 
 
 def coverage(n_studies: int, shape: tuple[int, int], missing: float) -> np.ndarray:
