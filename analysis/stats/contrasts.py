@@ -79,17 +79,14 @@ def _level_rows(fit: MixedFit, levels: Mapping[str, list]) -> np.ndarray:
     sizes = [len(values) for values in levels.values()]
     n = int(np.prod(sizes, dtype=int))
     places = dict(zip(levels, np.indices(sizes).reshape(len(sizes), n), strict=True))
-    frame = None
     here, codes = {}, {}
     for name, variable in fit.design.fixed.variables.items():
-        if variable.spec is not None:
-            frame = _combinations(levels) if frame is None else frame
-            here[name] = variable.elsewhere(frame)
+        if variable.spec is None:
+            here[name] = variable.at(levels[variable.column])
+            codes[name] = here[name].codes[places[variable.column]]
         else:
-            here[name] = variable.elsewhere(pd.DataFrame({variable.column: levels[variable.column]}))
-        codes[name] = (
-            here[name].codes if variable.spec is not None else here[name].codes[places[variable.column]]
-        )
+            here[name] = variable.elsewhere(_combinations(levels))
+            codes[name] = here[name].codes
     return _rows(fit, here, codes, n)
 
 
@@ -208,11 +205,16 @@ def _averages(
 def _table(
     fit: MixedFit, rows: np.ndarray, terms: list[str], ddf: inference.Ddf, level: float
 ) -> pd.DataFrame:
+    return estimates.table(terms, *_estimated(fit, rows, ddf), n=fit.n_rows, level=level)
+
+
+def _estimated(fit: MixedFit, rows: np.ndarray, ddf: inference.Ddf) -> np.ndarray:
+    """Estimate, standard error and df of every row of weights, missing where the weights are."""
     known = np.isfinite(rows).all(axis=1)
     values = np.full((3, len(rows)), np.nan)
     if known.any():
         values[:, known] = inference.contrast(fit, rows[known], ddf)
-    return estimates.table(terms, *values, n=fit.n_rows, level=level)
+    return values
 
 
 def contrasts(
@@ -378,12 +380,12 @@ def _adjusted(
 ) -> pd.DataFrame:
     """families × contrasts × coefficients, as one table adjusted family by family."""
     families, size, p = rows.shape
-    plain = _table(fit, rows.reshape(-1, p), names * families, ddf, level)
     if adjust == "none":
-        return plain
-    columns = ("estimate", "std_error", "df", "statistic")
-    estimate, std_error, df, statistic = (plain[column].to_numpy() for column in columns)
-    p_value, half = np.full(len(plain), np.nan), np.full(len(plain), np.nan)
+        return _table(fit, rows.reshape(-1, p), names * families, ddf, level)
+    estimate, std_error, df = _estimated(fit, rows.reshape(-1, p), ddf)
+    statistic = np.full(estimate.shape, np.nan)
+    np.divide(estimate, std_error, out=statistic, where=std_error > 0)
+    p_value, half = np.full(estimate.shape, np.nan), np.full(estimate.shape, np.nan)
     for family in range(families):
         at = np.arange(family * size, (family + 1) * size)
         at = at[np.isfinite(statistic[at])]

@@ -72,14 +72,17 @@ class Variable:
             return replace(self, codes=np.arange(len(frame)), values=values)
         if self.column not in frame.columns:
             raise StudyError(f"There is no column {self.column!r} to predict from.")
-        values = frame[self.column]
+        return self.at(frame[self.column].tolist())
+
+    def at(self, values: list) -> Variable:
+        """A factor or plain number at these values, one row each."""
         if not self.is_factor:
-            return replace(self, codes=np.arange(len(frame)), values=values.to_numpy(float)[:, None])
-        codes = pd.Index(self.levels).get_indexer(pd.Index(values))
-        if (codes < 0).any():
-            unknown = values.iloc[int(np.argmin(codes))]
-            raise StudyError(f"{self.name} has no level {unknown!r}; the fit knows {listed(self.levels)}.")
-        return replace(self, codes=codes)
+            return replace(self, codes=np.arange(len(values)), values=np.array(values, float)[:, None])
+        place = {level: i for i, level in enumerate(self.levels)}
+        for value in values:
+            if value not in place:
+                raise StudyError(f"{self.name} has no level {value!r}; the fit knows {listed(self.levels)}.")
+        return replace(self, codes=np.array([place[value] for value in values], np.intp))
 
 
 def contrast_matrix(k: int, coding: str) -> np.ndarray:
