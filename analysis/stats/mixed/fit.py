@@ -203,7 +203,7 @@ class MixedFit:
             raise StudyError(f"The new outcome has {values.size} values; the fit has {self.n_rows} rows.")
         if not np.isfinite(values).all():
             raise StudyError("The new outcome has missing values; fit it from its own table instead.")
-        return solve(self.design, self.sums, values, self.method, self.best.theta if start is None else start)
+        return solve(self.design, self.sums, values, self.method, start)
 
     def __repr__(self) -> str:
         return summary.text(self)
