@@ -10,17 +10,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.optimize import minimize
-from scipy.special import logit, ndtri
 
 from analysis.stats.formula import Formula, parse
-from analysis.stats.laplace import Laplace, Link
+from analysis.stats.laplace import Link
 from analysis.stats.mixed.design import Design, design
+from analysis.stats.ordinal_optimum import Maximum, Problem, maximum
 from study.errors import StudyError
 
 MAX_CATEGORIES = 30
-# A σ below this share of the latent residual's is zero to any reader; the likelihood is flat there.
-_SMALL_SD = 1e-3
 # A coefficient whose standard error is this large on the latent scale has no finite estimate.
 _INFINITE_ERROR = 50.0
 
@@ -46,12 +43,14 @@ class OrdinalFit:
     latent scale of the link (log odds, or standard deviations for probit).
 
     categories : the categories that occur, in order, and how often
-    log_likelihood : at the maximum, by Laplace's approximation
+    nodes : 1 for Laplace's approximation, else the nodes of the quadrature
+    log_likelihood : at the maximum
     singular_terms : random terms whose variance is estimated at zero
     """
 
     formula: str
     link: Link
+    nodes: int
     n_rows: int
     n_missing: dict[str, int]
     categories: pd.DataFrame
@@ -119,8 +118,9 @@ class OrdinalFit:
         fixed = self.coefficients().drop(columns=["df", "n"]).to_string(index=False)
         cuts = self.thresholds()[["term", "estimate", "std_error"]].to_string(index=False)
         groups = ", ".join(f"{name} {n}" for name, n in self.levels.items())
+        how = "Laplace approximation" if self.nodes == 1 else f"quadrature at {self.nodes} nodes"
         lines = [
-            f"Cumulative {self.link} mixed model, Laplace approximation", f"Formula: {self.formula}",
+            f"Cumulative {self.link} mixed model, {how}", f"Formula: {self.formula}",
             f"Log-likelihood: {self.log_likelihood:.4f}   AIC: {self.aic:.2f}",
             f"{self.n_rows} ratings ({counts}); {groups}", "", "Random effects:", random, "",
             "Fixed effects:", fixed, "", "Thresholds:", cuts,
@@ -133,12 +133,17 @@ def fit_ordinal(
     formula: str | Formula,
     *,
     link: Link = "logit",
+    nodes: int = 1,
     contrasts: Mapping[str, str] | None = None,
 ) -> OrdinalFit:
     """Fit a cumulative-link mixed model with crossed or nested random intercepts by Laplace's approximation.
 
     Takes the frame, the formula and the contrasts of `mixed.fit.fit`. Categories that nobody used are left
     out, with a note; a source that never received some category is no obstacle, since thresholds are shared.
+
+    Parameters
+    ----------
+    nodes : 1 is Laplace's approximation; more are adaptive quadrature, for a single random term
 
     Raises
     ------
@@ -155,38 +160,11 @@ def fit_ordinal(
     y, categories = _categories(outcome, model.formula.outcome)
     X, names = _without_intercept(model)
     groups = _intercepts(model)
-    whole = _Problem(y, X, names, groups, link)
-    best, singular = _maximum(whole)
+    if nodes < 1 or (nodes > 1 and len(groups) > 1):
+        raise StudyError(f"{nodes} quadrature nodes for {len(groups)} random terms: crossed terms allow 1 only")
+    whole = Problem(y, X, names, groups, link, nodes)
+    best, singular = maximum(whole)
     return _result(model, categories, whole, best, singular)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """One likelihood: categories, fixed columns, random intercepts by name."""
-
-    y: np.ndarray
-    X: np.ndarray
-    names: list[str]
-    groups: dict[str, tuple[np.ndarray, int]]
-    link: Link
-
-    @property
-    def n_thresholds(self) -> int:
-        return int(self.y.max())
-
-    @property
-    def residual_sd(self) -> float:
-        return np.pi / np.sqrt(3) if self.link == "logit" else 1.0
-
-
-@dataclass(frozen=True)
-class _Maximum:
-    parameters: np.ndarray
-    value: float
-    hessian: np.ndarray
-    decrement: float
-    evaluations: int
-    model: Laplace
 
 
 def _categories(outcome: np.ndarray, name: str) -> tuple[np.ndarray, pd.DataFrame]:
@@ -217,108 +195,8 @@ def _intercepts(model: Design) -> dict[str, tuple[np.ndarray, int]]:
     return {g.term.name: (g.codes.astype(np.intp), g.n_levels) for g in model.groupings}
 
 
-class _Free:
-    """The likelihood in the parameters that are not held at zero."""
-
-    def __init__(self, model: Laplace, free: np.ndarray) -> None:
-        self.model, self.free = model, free
-
-    def whole(self, free: np.ndarray) -> np.ndarray:
-        parameters = np.zeros(len(self.free))
-        parameters[self.free] = free
-        return parameters
-
-    def value(self, free: np.ndarray) -> float:
-        return self.model.value(self.whole(free))
-
-    def value_and_gradient(self, free: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.model.value_and_gradient(self.whole(free))
-        return value, gradient[self.free]
-
-    def hessian(self, free: np.ndarray) -> np.ndarray:
-        """Central differences of the exact gradient, each from the same mode of the effects."""
-        mode = self.model.u.copy()
-        rows = []
-        for j in range(len(free)):
-            shift = np.zeros(len(free))
-            shift[j] = 1e-5 * max(1.0, abs(free[j]))
-            sides = []
-            for sign in (1, -1):
-                self.model.u = mode.copy()
-                sides.append(self.value_and_gradient(free + sign * shift)[1])
-            rows.append((sides[0] - sides[1]) / (2 * shift[j]))
-        self.model.u = mode
-        return (np.array(rows) + np.array(rows).T) / 2
-
-
-def _maximum(problem: _Problem) -> tuple[_Maximum, list[str]]:
-    """The maximum; random terms whose variance goes to zero there are held at zero and named."""
-    model = Laplace(problem.y, problem.X, list(problem.groups.values()), problem.link)
-    start = _start(problem)
-    free = np.ones(len(start), bool)
-    parameters = _quasi_newton(model, start)
-    first_sd = len(start) - len(problem.groups)
-    small = np.abs(parameters) < _SMALL_SD * problem.residual_sd
-    small[:first_sd] = False
-    for j in np.flatnonzero(small):
-        raised = parameters.copy()
-        raised[j] = 0.1 * problem.residual_sd
-        # σ = 0 is always stationary; only a likelihood that falls away from it makes it the estimate.
-        if model.value(raised) < model.value(parameters) - 1e-8:
-            parameters = _quasi_newton(model, raised)
-        else:
-            free[j], parameters[j] = False, 0.0
-    best = _polished(_Free(model, free), parameters[free])
-    return best, [name for name, kept in zip(problem.groups, free[first_sd:], strict=True) if not kept]
-
-
-def _quasi_newton(model: Laplace, start: np.ndarray) -> np.ndarray:
-    """BFGS whose first metric is the penalised likelihood's curvature."""
-    k = len(model.sizes)
-    hessian = np.zeros((len(start),) * 2)
-    hessian[:-k, :-k] = model.information(start)
-    sizes = model.as_given(np.array(model.sizes, float))
-    hessian[-k:, -k:] = np.diag(2 * sizes / np.maximum(start[-k:] ** 2, 1e-2))
-    values, vectors = np.linalg.eigh(hessian)
-    inverse = (vectors / np.maximum(values, 1e-6 * values.max())) @ vectors.T
-    return minimize(
-        model.value_and_gradient, start, jac=True, method="BFGS",
-        options={"gtol": 1e-4, "maxiter": 500, "hess_inv0": (inverse + inverse.T) / 2},
-    ).x  # fmt: skip
-
-
-def _polished(likelihood: _Free, free: np.ndarray) -> _Maximum:
-    """Newton steps until nothing is left to gain, and the Hessian at the end."""
-    value, gradient = likelihood.value_and_gradient(free)
-    hessian = likelihood.hessian(free)
-    for _ in range(20):
-        values, vectors = np.linalg.eigh(hessian)
-        step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), 1e-6))
-        decrement = float(-gradient @ step)
-        if decrement < 1e-9:
-            break
-        length = 1.0
-        while likelihood.value(free + length * step) > value + 1e-10 * abs(value) and length > 1e-4:
-            length /= 2
-        free = free + length * step
-        value, gradient = likelihood.value_and_gradient(free)
-        if decrement > 1e-6:
-            hessian = likelihood.hessian(free)
-    parameters = likelihood.whole(free)
-    return _Maximum(parameters, value, hessian, decrement, likelihood.model.evaluations, likelihood.model)
-
-
-def _start(problem: _Problem) -> np.ndarray:
-    """Thresholds of the pooled ratings, no effects, every σ at three tenths of the latent residual's."""
-    share = np.bincount(problem.y).cumsum()[:-1] / len(problem.y)
-    thresholds = logit(share) if problem.link == "logit" else ndtri(share)
-    sd = 0.3 * problem.residual_sd
-    inflated = thresholds * np.sqrt(1 + len(problem.groups) * 0.3**2)
-    return np.concatenate([inflated, np.zeros(problem.X.shape[1]), np.full(len(problem.groups), sd)])
-
-
 def _result(
-    model: Design, categories: pd.DataFrame, problem: _Problem, best: _Maximum, singular: list[str]
+    model: Design, categories: pd.DataFrame, problem: Problem, best: Maximum, singular: list[str]
 ) -> OrdinalFit:
     values = categories.category
     cuts = [f"{low:g}|{high:g}" for low, high in zip(values[:-1], values[1:], strict=True)]
@@ -331,7 +209,8 @@ def _result(
     fixed, vcov, infinite = _without_infinite(parameters[problem.names], vcov)
     notes += infinite
     return OrdinalFit(
-        formula=str(model.formula), link=problem.link, n_rows=len(problem.y), n_missing=model.n_missing,
+        formula=str(model.formula), link=problem.link, nodes=problem.nodes,
+        n_rows=len(problem.y), n_missing=model.n_missing,
         categories=categories, thresholds_=parameters[cuts], fixed=fixed, vcov=vcov, sd=sd,
         levels={name: n for name, (_, n) in problem.groups.items()}, log_likelihood=-best.value,
         optimum=OrdinalOptimum(
@@ -376,7 +255,7 @@ def _without_infinite(fixed: pd.Series, vcov: pd.DataFrame) -> tuple[pd.Series, 
     return fixed, vcov, notes
 
 
-def _effects(model: Design, best: _Maximum) -> dict[str, pd.DataFrame]:
+def _effects(model: Design, best: Maximum) -> dict[str, pd.DataFrame]:
     modes, errors = best.model.effects(best.parameters)
     return {
         g.term.name: pd.DataFrame({"level": g.labels, "estimate": mode, "std_error": error})

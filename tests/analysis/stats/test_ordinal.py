@@ -7,6 +7,7 @@ import pytest
 
 from analysis.stats.laplace import Laplace
 from analysis.stats.ordinal import fit_ordinal
+from analysis.stats.quadrature import Quadrature
 from study.errors import StudyError
 
 GOLD = json.loads((Path(__file__).parents[2] / "golden" / "ordinal.json").read_text(encoding="utf-8"))
@@ -34,6 +35,30 @@ def test_a_fit_is_clmms(name):
         group = "prompt:source" if group == "ps" else group
         assert value == pytest.approx(fit.sd[group], abs=tolerance["sd"])
     assert fit.optimum.converged
+
+
+def test_quadrature_of_one_random_term_is_clmms():
+    gold = GOLD["wine_agq10"]
+    fit = fit_ordinal(data("wine"), "rating ~ temp + contact + (1|judge)", nodes=10)
+    table = pd.concat([fit.thresholds(), fit.coefficients()]).set_index("term")
+    assert gold["logLik"] == pytest.approx(fit.log_likelihood, abs=1e-6)
+    for term, value in gold["coef"].items():
+        assert value == pytest.approx(table.estimate[term], abs=2e-4), term
+        assert gold["se"][term] == pytest.approx(table.std_error[term], abs=2e-4), term
+    assert "quadrature at 10 nodes" in repr(fit)
+
+
+def test_one_quadrature_node_is_laplaces_approximation():
+    rng = np.random.default_rng(3)
+    y, X, group = rng.integers(0, 4, 120), rng.normal(size=(120, 2)), (rng.integers(0, 9, 120), 9)
+    at = np.array([-1.2, 0.1, 1.0, 0.3, -0.4, 0.8])
+    laplace = Laplace(y, X, [group], "logit").value(at)
+    assert laplace == pytest.approx(Quadrature(y, X, group, "logit", 1).value(at), abs=1e-10)
+
+
+def test_quadrature_of_crossed_terms_is_refused():
+    with pytest.raises(StudyError, match="10 quadrature nodes for 2 random terms"):
+        fit_ordinal(data("wine"), "rating ~ temp + (1|judge) + (1|bottle)", nodes=10)
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
