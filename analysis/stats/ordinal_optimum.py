@@ -53,6 +53,40 @@ class Maximum:
     model: Laplace
 
 
+class _Free:
+    """The likelihood in the parameters that are not held at zero."""
+
+    def __init__(self, model: Laplace, free: np.ndarray) -> None:
+        self.model, self.free = model, free
+
+    def whole(self, free: np.ndarray) -> np.ndarray:
+        parameters = np.zeros(len(self.free))
+        parameters[self.free] = free
+        return parameters
+
+    def value(self, free: np.ndarray) -> float:
+        return self.model.value(self.whole(free))
+
+    def value_and_gradient(self, free: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.model.value_and_gradient(self.whole(free))
+        return value, gradient[self.free]
+
+    def hessian(self, free: np.ndarray) -> np.ndarray:
+        """Central differences of the exact gradient, each from the same mode of the effects."""
+        mode = self.model.u.copy()
+        rows = []
+        for j in range(len(free)):
+            shift = np.zeros(len(free))
+            shift[j] = 1e-5 * max(1.0, abs(free[j]))
+            sides = []
+            for sign in (1, -1):
+                self.model.u = mode.copy()
+                sides.append(self.value_and_gradient(free + sign * shift)[1])
+            rows.append((sides[0] - sides[1]) / (2 * shift[j]))
+        self.model.u = mode
+        return (np.array(rows) + np.array(rows).T) / 2
+
+
 def maximum(problem: Problem) -> tuple[Maximum, list[str]]:
     """The maximum; random terms whose variance goes to zero there are held at zero and named."""
     model = problem.likelihood
@@ -117,37 +151,3 @@ def _start(problem: Problem) -> np.ndarray:
     sd = 0.3 * problem.residual_sd
     inflated = thresholds * np.sqrt(1 + len(problem.groups) * 0.3**2)
     return np.concatenate([inflated, np.zeros(problem.X.shape[1]), np.full(len(problem.groups), sd)])
-
-
-class _Free:
-    """The likelihood in the parameters that are not held at zero."""
-
-    def __init__(self, model: Laplace, free: np.ndarray) -> None:
-        self.model, self.free = model, free
-
-    def whole(self, free: np.ndarray) -> np.ndarray:
-        parameters = np.zeros(len(self.free))
-        parameters[self.free] = free
-        return parameters
-
-    def value(self, free: np.ndarray) -> float:
-        return self.model.value(self.whole(free))
-
-    def value_and_gradient(self, free: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.model.value_and_gradient(self.whole(free))
-        return value, gradient[self.free]
-
-    def hessian(self, free: np.ndarray) -> np.ndarray:
-        """Central differences of the exact gradient, each from the same mode of the effects."""
-        mode = self.model.u.copy()
-        rows = []
-        for j in range(len(free)):
-            shift = np.zeros(len(free))
-            shift[j] = 1e-5 * max(1.0, abs(free[j]))
-            sides = []
-            for sign in (1, -1):
-                self.model.u = mode.copy()
-                sides.append(self.value_and_gradient(free + sign * shift)[1])
-            rows.append((sides[0] - sides[1]) / (2 * shift[j]))
-        self.model.u = mode
-        return (np.array(rows) + np.array(rows).T) / 2
