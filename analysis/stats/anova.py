@@ -101,9 +101,7 @@ def _marginal(fixed: FixedPart) -> dict[Term, np.ndarray]:
 
 def _partial(fixed: FixedPart) -> dict[Term, np.ndarray]:
     """lmerTest's get_contrasts_type3, in treatment coding, then carried to the coding of the fit."""
-    treated = {
-        name: replace(v, coding="treatment") if v.is_factor else v for name, v in fixed.variables.items()
-    }
+    treated = {name: replace(v, coding="treatment") if v.is_factor else v for name, v in fixed.variables.items()}
     n = len(fixed.counts)
     x, names, owner = coding.matrix(fixed.terms, treated, fixed.cell_codes, n)
     kept = independent_columns(x, np.sqrt(fixed.counts))

@@ -163,9 +163,7 @@ def _run(
 def _collected(fit: MixedFit, kind: Kind, seed: int, n: int, parts: Sequence[many.Solutions]) -> Bootstrap:
     ok = np.concatenate([part.converged for part in parts])
     beta = np.concatenate([part.beta for part in parts])[ok]
-    theta, sigma2 = (
-        np.concatenate([getattr(part, key) for part in parts])[ok] for key in ("theta", "sigma2")
-    )
+    theta, sigma2 = (np.concatenate([getattr(part, key) for part in parts])[ok] for key in ("theta", "sigma2"))
     value = np.concatenate([part.value for part in parts])[ok]
     coefs = beta if kind == "cluster" else coefficients(fit.design.fixed, beta)
     table = pd.DataFrame(coefs, columns=fit.design.fixed.names)

@@ -202,9 +202,7 @@ def _averages(
     return {name: whole.levels[name] for name in names}, average.reshape(total.size, -1)
 
 
-def _table(
-    fit: MixedFit, rows: np.ndarray, terms: list[str], ddf: inference.Ddf, level: float
-) -> pd.DataFrame:
+def _table(fit: MixedFit, rows: np.ndarray, terms: list[str], ddf: inference.Ddf, level: float) -> pd.DataFrame:
     return estimates.table(terms, *_estimated(fit, rows, ddf), n=fit.n_rows, level=level)
 
 
@@ -291,9 +289,7 @@ def custom(
             rows[i, names.index(name)] = weight
     adjustment.check(adjust)
     if adjust == "tukey":
-        raise StudyError(
-            "Tukey's adjustment is for all pairs of means; use holm for combinations of your own."
-        )
+        raise StudyError("Tukey's adjustment is for all pairs of means; use holm for combinations of your own.")
     return _adjusted(fit, rows[None], list(weights), len(weights), adjust, ddf, level)
 
 
@@ -393,6 +389,4 @@ def _adjusted(
             rank = int(np.linalg.matrix_rank(rows.reshape(-1, p)[at])) if adjust == "scheffe" else 0
             p_value[at] = adjustment.p_values(statistic[at], df[at], adjust, n_means=n_means, rank=rank)
             half[at] = adjustment.critical(df[at], level, adjust, n=len(at), n_means=n_means, rank=rank)
-    return estimates.table(
-        names * families, estimate, std_error, df, n=fit.n_rows, critical=half, p_value=p_value
-    )
+    return estimates.table(names * families, estimate, std_error, df, n=fit.n_rows, critical=half, p_value=p_value)

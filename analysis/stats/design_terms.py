@@ -62,9 +62,7 @@ def implied(
     for term in terms:
         absent = [name for name in term if name not in frame.columns]
         if absent:
-            raise StudyError(
-                f"There is no column {absent[0]!r}; the columns are {coding.listed(frame.columns)}."
-            )
+            raise StudyError(f"There is no column {absent[0]!r}; the columns are {coding.listed(frame.columns)}.")
         levels = frame[list(term)].drop_duplicates().shape[0]
         if 1 < levels < n and not any(_same(frame, term, other) for other in kept):
             kept.append(term)
@@ -86,9 +84,7 @@ def missing(model: MixedFit, frame: pd.DataFrame, terms: Sequence[str]) -> tuple
     for text in terms:
         term = parse(f"y ~ 1 + {text}").random[0]
         codes, count = _codes(used, term)
-        if not any(
-            _alike(codes, count, g.codes, g.n_levels) for g in model.design.groupings if g.values is None
-        ):
+        if not any(_alike(codes, count, g.codes, g.n_levels) for g in model.design.groupings if g.values is None):
             found.append(term)
     return tuple(found)
 
@@ -125,9 +121,7 @@ def compare(
     wanted = parse(formula) if isinstance(formula, str) else formula
     first = fit(frame, wanted) if given is None else given
     lacking = missing(first, frame, terms)
-    full = (
-        fit(frame, wanted.with_random((*wanted.random, *lacking)), method=first.method) if lacking else first
-    )
+    full = fit(frame, wanted.with_random((*wanted.random, *lacking)), method=first.method) if lacking else first
     texts = tuple(term.text for term in lacking)
     return Comparison(
         first, full, texts, _side_by_side(first, full, factor, ddf), first.criterion - full.criterion

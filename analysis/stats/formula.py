@@ -128,9 +128,7 @@ def _bars(text: str, start: int) -> list[tuple[int, int]]:
 def _random(text: str, first: int, last: int) -> list[RandomTerm]:
     before = text[:first].rstrip()
     if before[-1] not in "~+":
-        raise StudyError(
-            _at(text, first, f'a random term after "{before[-1]}"; random terms are added with +')
-        )
+        raise StudyError(_at(text, first, f'a random term after "{before[-1]}"; random terms are added with +'))
     after = text[last + 1 :].lstrip()
     if after and after[0] not in "+-":
         raise StudyError(_at(text, last + 1, f'"{after[0]}" after a random term; go on with +'))
@@ -214,9 +212,7 @@ def _fixed_terms(text: str, fixed: str) -> tuple[Term, ...]:
         parsed = Formulaic(fixed.replace("^", "**"))
     except (FormulaicError, SyntaxError) as error:
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise StudyError(
-            _at(text, max(text.find(fixed), 0), f'"{fixed}" is not understood: {why}')
-        ) from error
+        raise StudyError(_at(text, max(text.find(fixed), 0), f'"{fixed}" is not understood: {why}')) from error
     terms = []
     for term in parsed:
         factors = tuple(factor.expr for factor in term.factors if factor.expr != "1")

@@ -103,9 +103,7 @@ def variance_slopes(fit: MixedFit, left: np.ndarray, right: np.ndarray) -> np.nd
     units = best.projected
     slopes = []
     for pairs in units.entries:
-        slopes.append(
-            sum(np.einsum("ij,ij->i", one[:, units.span(a)], other[:, units.span(b)]) for a, b in pairs)
-        )
+        slopes.append(sum(np.einsum("ij,ij->i", one[:, units.span(a)], other[:, units.span(b)]) for a, b in pairs))
     entries = np.array(slopes).T.reshape(len(left), -1)
     variance = best.sigma2 * np.einsum("ij,ij->i", left @ best.half_cov, right @ best.half_cov)
     levels = entries @ (best.sigma2 * _entry_values(fit))

@@ -37,9 +37,7 @@ def profile_intervals(fit: MixedFit, level: float = 0.95, fixed: bool = True) ->
     StudyError : for a random term of more than two columns
     """
     if max(fit.sums.widths) > 2:
-        raise StudyError(
-            "Profile intervals know random terms of one or two columns; use the bootstrap instead."
-        )
+        raise StudyError("Profile intervals know random terms of one or two columns; use the bootstrap instead.")
     best, _ = optimum(fit.sums, fit.outcome, "ML", fit.best.theta if fit.best.theta.any() else None)
     goal = best.value + float(chdtri(1, 1 - level))
     rows = _Components(fit, best).intervals(goal)

@@ -81,9 +81,7 @@ def plan(design: Design, clusters: tuple[str, ...]) -> Plan:
         names = [name.strip() for name in cluster.split(":")]
         for name in names:
             if name not in design.columns:
-                raise StudyError(
-                    f"{name!r} is not a column of the model; it has {', '.join(design.columns)}."
-                )
+                raise StudyError(f"{name!r} is not a column of the model; it has {', '.join(design.columns)}.")
         found = [coding.compact(design.columns[name]) for name in names]
         code, parts = coding.combined([c for c, _ in found], [k for _, k in found], design.n)
         count = len(parts[0])

@@ -37,9 +37,7 @@ def fit(
     model, y = design(frame, parse(formula) if isinstance(formula, str) else formula, contrasts)
     for grouping in model.groupings:
         if grouping.values is not None or grouping.columns != ["(Intercept)"]:
-            raise StudyError(
-                f"The statsmodels route knows random intercepts only; {grouping.term.text} is more."
-            )
+            raise StudyError(f"The statsmodels route knows random intercepts only; {grouping.term.text} is more.")
     sums = cross_products(model)
     outcome, residual = outcome_sums(model, sums.order, y)
     result = _statsmodels(model, residual, method)

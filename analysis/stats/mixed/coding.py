@@ -49,9 +49,7 @@ class Variable:
         """One row per level (or distinct value), one column per coefficient, and the columns' names."""
         if not self.is_factor:
             many = self.values.shape[1] > 1
-            return self.values, [
-                f"{self.name}{i + 1}" if many else self.name for i in range(self.values.shape[1])
-            ]
+            return self.values, [f"{self.name}{i + 1}" if many else self.name for i in range(self.values.shape[1])]
         k = len(self.levels)
         if not contrasts:
             return np.eye(k), [f"{self.name}{level}" for level in self.levels]
@@ -252,9 +250,7 @@ def factorized(series: pd.Series) -> tuple[np.ndarray, list]:
     try:
         codes, levels = pd.factorize(series, sort=True)
     except TypeError as error:
-        raise StudyError(
-            f"{series.name} mixes kinds of values, such as text and numbers; make it one."
-        ) from error
+        raise StudyError(f"{series.name} mixes kinds of values, such as text and numbers; make it one.") from error
     return codes, list(levels)
 
 

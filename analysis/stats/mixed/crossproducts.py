@@ -196,9 +196,7 @@ def _with_fixed(grouping: Grouping, fixed: FixedPart) -> np.ndarray:
             table = np.bincount(pair, values, grouping.n_levels * n_cells).reshape(grouping.n_levels, n_cells)
         else:
             weights = np.ones(len(fixed.cell)) if values is None else values
-            table = sparse.csr_matrix(
-                (weights, (grouping.codes, fixed.cell)), shape=(grouping.n_levels, n_cells)
-            )
+            table = sparse.csr_matrix((weights, (grouping.codes, fixed.cell)), shape=(grouping.n_levels, n_cells))
         parts.append(table @ fixed.basis)
     return np.stack(parts, axis=1).reshape(_effects(grouping), fixed.p)
 
@@ -239,8 +237,6 @@ def _refuse_without_spread(design: Design, y: np.ndarray, yy: float) -> None:
     if spread == 0:
         raise StudyError(f"{name} is {y[0]:g} in every row; there is nothing to explain.")
     if yy <= 1e-20 * len(y) * max(spread, np.abs(y).max() * 1e-4) ** 2:
-        raise StudyError(
-            f"The fixed effects explain {name} exactly; no residual variance is left to estimate."
-        )
+        raise StudyError(f"The fixed effects explain {name} exactly; no residual variance is left to estimate.")
     if design.n <= design.fixed.p:
         raise StudyError(f"The model has {design.fixed.p} fixed effects for {design.n} rows; take some out.")

@@ -256,9 +256,7 @@ def _refuse_impossible(groupings: tuple[Grouping, ...], n: int) -> None:
     for grouping in groupings:
         name = grouping.term.name
         if grouping.n_levels < 2:
-            raise StudyError(
-                f"{name} has one level ({grouping.labels[0]}); a random effect needs two or more."
-            )
+            raise StudyError(f"{name} has one level ({grouping.labels[0]}); a random effect needs two or more.")
         if grouping.n_levels >= n:
             raise StudyError(
                 f"{grouping.term.text} has {grouping.n_levels} levels for {n} rows; its variance cannot be told "

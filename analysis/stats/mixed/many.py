@@ -157,9 +157,7 @@ class Commuting:
         values = np.stack([(self.turned[:, self.here.span(k)] ** 2).sum(axis=1) for k in range(self._count)])
         values[values < 1e-8 * values.max(axis=1, keepdims=True)] = 0.0
         scale = values.max(axis=1, keepdims=True)
-        _, first, member = np.unique(
-            np.round(values / scale, 7), axis=1, return_index=True, return_inverse=True
-        )
+        _, first, member = np.unique(np.round(values / scale, 7), axis=1, return_index=True, return_inverse=True)
         member = member.ravel()
         means = np.stack([np.bincount(member, v) for v in values]) / np.bincount(member)
         return means, np.bincount(member).astype(float), member
@@ -197,9 +195,7 @@ class Commuting:
         inverse = 1 / (1 + theta**2 @ values)
         rss = beyond + (squares * inverse).sum(axis=1)
         shrunk = (seen * inverse[:, member]) @ self.turned
-        return _solutions(
-            self.here, sums, theta, rss, shrunk, converged, -(sizes * np.log(inverse)).sum(axis=1)
-        )
+        return _solutions(self.here, sums, theta, rss, shrunk, converged, -(sizes * np.log(inverse)).sum(axis=1))
 
 
 def _typical(sums: CrossProducts) -> np.ndarray:
@@ -332,9 +328,7 @@ class Eliminated:
         kappa = lapack.dtrtrs(chol, scale * right, lower=1)[0].ravel()
         rss = yy - gamma * (first @ drawn) - kappa @ kappa
         log_det = -np.log(shrink).sum() + 2 * np.log(np.diagonal(chol)).sum()
-        k1 = lapack.dtrtrs(
-            chol, np.asfortranarray((self.border * shrink[:, None]).T * scale[:, None]), lower=1
-        )[0]
+        k1 = lapack.dtrtrs(chol, np.asfortranarray((self.border * shrink[:, None]).T * scale[:, None]), lower=1)[0]
         k2 = lapack.dtrtrs(chol, whole * scale[:, None], lower=1)[0]
         t1, t2 = drawn - kappa @ k1, right - kappa @ k2
         trace, square, image, moved = self._by_term(shrink, whole, k1, k2, t1, t2)
@@ -390,9 +384,7 @@ class OneByOne:
             best, record = optimum(self.here.sums, outcome, self.at.method, start)
             found.append((best.theta, best.sigma2, best.beta, best.value, record.converged))
         theta, sigma2, beta, value, converged = zip(*found, strict=True)
-        return Solutions(
-            np.array(theta), np.array(sigma2), np.array(beta), np.array(value), np.array(converged)
-        )
+        return Solutions(np.array(theta), np.array(sigma2), np.array(beta), np.array(value), np.array(converged))
 
 
 def sums_of(outcomes: list[Outcome]) -> Sums:

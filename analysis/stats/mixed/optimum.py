@@ -86,9 +86,7 @@ def default_start(sums: CrossProducts) -> np.ndarray:
 
 
 class _Search:
-    def __init__(
-        self, sums: CrossProducts, outcome: Outcome, method: Method, fixed: np.ndarray | None
-    ) -> None:
+    def __init__(self, sums: CrossProducts, outcome: Outcome, method: Method, fixed: np.ndarray | None) -> None:
         self.sums, self.outcome, self.method = sums, outcome, method
         self.shape = layout(sums.widths)
         self.free = np.ones(len(self.shape.theta), bool) if fixed is None else ~fixed
@@ -112,9 +110,7 @@ class _Search:
         scale = np.sqrt(np.diagonal(system))
         if not (scale > 0).all():
             return self.start
-        found = np.linalg.lstsq(
-            system / np.outer(scale, scale), np.append(single, none.rss) / scale, rcond=1e-10
-        )
+        found = np.linalg.lstsq(system / np.outer(scale, scale), np.append(single, none.rss) / scale, rcond=1e-10)
         variances = found[0] / scale
         if not variances[size] > 1e-6 * none.rss / self.sums.n:
             return self.start

@@ -33,9 +33,7 @@ def test_the_seed_decides_and_the_number_of_jobs_does_not(model, kind, clusters)
     for run in runs[1:]:
         pd.testing.assert_frame_equal(runs[0].coefficients, run.coefficients, check_exact=True)
         pd.testing.assert_frame_equal(runs[0].variances, run.variances, check_exact=True)
-    assert not bootstrap(model, 45, seed=6, kind=kind, clusters=clusters).coefficients.equals(
-        runs[0].coefficients
-    )
+    assert not bootstrap(model, 45, seed=6, kind=kind, clusters=clusters).coefficients.equals(runs[0].coefficients)
 
 
 @pytest.mark.parametrize("kind", ["parametric", "residual"])

@@ -16,9 +16,7 @@ def frame() -> pd.DataFrame:
     number = table["prompt"].str[1:].astype(int)
     table["form"] = np.array(["plain", "negative", "open"])[number % 3]
     table["x"] = number / 10
-    table["score"] = (
-        4 + rng.normal(0, 0.4, 8)[table["rater"].str[1:].astype(int)] + rng.normal(0, 0.5, len(table))
-    )
+    table["score"] = 4 + rng.normal(0, 0.4, 8)[table["rater"].str[1:].astype(int)] + rng.normal(0, 0.5, len(table))
     table.loc[(table["source"] == "B") & (table["form"] == "negative"), "score"] -= 0.8
     return table
 
@@ -141,9 +139,7 @@ def test_holm_by_hand():
 def test_benjamini_yekutieli_by_r():
     """p.adjust(c(.01, .04, .03, .005), "BY") in R 4.2.2."""
     expected = [0.0416666667, 0.0833333333, 0.0833333333, 0.0416666667]
-    np.testing.assert_allclose(
-        adjust.adjusted(np.array([0.01, 0.04, 0.03, 0.005]), "BY"), expected, atol=1e-9
-    )
+    np.testing.assert_allclose(adjust.adjusted(np.array([0.01, 0.04, 0.03, 0.005]), "BY"), expected, atol=1e-9)
 
 
 def test_ptukey_by_r():

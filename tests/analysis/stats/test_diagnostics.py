@@ -13,9 +13,7 @@ def frame() -> pd.DataFrame:
     rng = np.random.default_rng(2)
     rows = [(f"r{r}", s, f"p{p}") for r in range(7) for s in "ABC" for p in range(10)]
     table = pd.DataFrame(rows, columns=["rater", "source", "prompt"])
-    table["score"] = (
-        3 + rng.normal(0, 0.3, 7)[table["rater"].str[1].astype(int)] + rng.normal(0, 0.5, len(table))
-    )
+    table["score"] = 3 + rng.normal(0, 0.3, 7)[table["rater"].str[1].astype(int)] + rng.normal(0, 0.5, len(table))
     table.loc[(table["rater"] == "r3") & (table["source"] == "B"), "score"] += 2
     return table[rng.random(len(table)) > 0.08]
 

@@ -37,9 +37,7 @@ def test_random_effects_add_to_the_explained_share(cake):
 def test_predicting_the_fitted_rows_gives_the_fitted_values(cake):
     frame = pd.read_csv(FOLDER / "data" / "cake_unbal.csv")
     np.testing.assert_allclose(effects.predict(cake, frame)["estimate"], cake.fitted())
-    np.testing.assert_allclose(
-        effects.predict(cake, frame, random=False)["estimate"], cake.fitted(random=False)
-    )
+    np.testing.assert_allclose(effects.predict(cake, frame, random=False)["estimate"], cake.fitted(random=False))
 
 
 def test_a_new_level_of_a_group_counts_as_average(cake):

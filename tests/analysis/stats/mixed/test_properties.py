@@ -22,20 +22,14 @@ def ratings(seed: int, missing: float = 0.1, rater_sd: float = 0.6, prompt_sd: f
     frame["form"] = np.where(frame["prompt"].isin(["p0", "p1", "p2"]), "negative", "plain")
     raters = dict(zip(frame["rater"].unique(), rng.normal(0, rater_sd, 5), strict=True))
     prompts = dict(zip(frame["prompt"].unique(), rng.normal(0, prompt_sd, 8), strict=True))
-    frame["score"] = (
-        4 + frame["rater"].map(raters) + frame["prompt"].map(prompts) + rng.normal(0, 0.8, len(frame))
-    )
+    frame["score"] = 4 + frame["rater"].map(raters) + frame["prompt"].map(prompts) + rng.normal(0, 0.8, len(frame))
     return frame[rng.random(len(frame)) >= missing].reset_index(drop=True)
 
 
 def same(one, other, tolerance: float = 1e-6) -> None:
     assert other.criterion == pytest.approx(one.criterion, abs=1e-7)
-    np.testing.assert_allclose(
-        other.components()["variance"], one.components()["variance"], rtol=1e-4, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        other.coefficients()["estimate"], one.coefficients()["estimate"], atol=tolerance
-    )
+    np.testing.assert_allclose(other.components()["variance"], one.components()["variance"], rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(other.coefficients()["estimate"], one.coefficients()["estimate"], atol=tolerance)
 
 
 @MODERATE
@@ -60,9 +54,7 @@ def test_the_coding_changes_neither_means_nor_f_tests(seed, coding):
     frame = ratings(seed)
     one = fit(frame, FORMULA)
     other = fit(frame, FORMULA, contrasts={"source": coding, "form": coding})
-    np.testing.assert_allclose(
-        other.components()["variance"], one.components()["variance"], rtol=1e-5, atol=1e-9
-    )
+    np.testing.assert_allclose(other.components()["variance"], one.components()["variance"], rtol=1e-5, atol=1e-9)
     for table in (lambda f: means(f, "source", by="form"), lambda f: contrasts(f, "source", adjust="tukey")):
         np.testing.assert_allclose(
             table(other)[["estimate", "std_error", "df"]],
