@@ -17,7 +17,7 @@ pytestmark = pytest.mark.benchmark_only
 GOLD = json.loads((Path(__file__).parents[1] / "golden" / "ordinal.json").read_text(encoding="utf-8"))
 SMALL = "m1 ~ source + form + (1|rater) + (1|prompt)"
 FULL = "score ~ source * category + source * form + (1|rater) + (1|prompt)"
-# ordinal::clmm 2022.11-16 on 5,950 rows of this layout: CPU seconds of one run beside these tests, 660 s in another.
+# CPU seconds of ordinal::clmm 2022.11-16 on 5,950 rows of this layout, run beside these tests; 660 elsewhere.
 CLMM_SECONDS = 484
 
 
