@@ -18,6 +18,8 @@ from study.errors import StudyError
 _DENSE = 1 << 24
 """Largest table of counts (level × cell) that is held whole."""
 _NOTHING_LEFT = 1e-10
+_LARGEST = 3e8
+"""Most entries of the tables that couple the random terms (2.4 GB)."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def partial_products(design: Design, order: tuple[int, ...], rows: np.ndarray) -
 
 def _summed(fixed: FixedPart, terms: list[Grouping], order: tuple[int, ...]) -> CrossProducts:
     first, others = terms[0], terms[1:]
+    _refuse_too_many(first, others)
     qr, p = sum(map(_effects, others)), fixed.p
     rest = np.zeros((qr + p, qr + p))
     border = np.empty((_effects(first), qr + p))
@@ -199,6 +202,16 @@ def _with_fixed(grouping: Grouping, fixed: FixedPart) -> np.ndarray:
             table = sparse.csr_matrix((weights, (grouping.codes, fixed.cell)), shape=(grouping.n_levels, n_cells))
         parts.append(table @ fixed.basis)
     return np.stack(parts, axis=1).reshape(_effects(grouping), fixed.p)
+
+
+def _refuse_too_many(first: Grouping, others: list[Grouping]) -> None:
+    rest = sum(map(_effects, others))
+    entries = float(_effects(first)) * rest + float(rest) ** 2
+    if entries > _LARGEST:
+        raise StudyError(
+            f"{first.term.text} has {_effects(first):,} random effects beside {rest:,} of the other terms; "
+            f"their table would take {8e-9 * entries:,.0f} GB, so leave a term out or fit a part of the rows."
+        )
 
 
 def _refuse_the_same(terms: list[Grouping], sums: CrossProducts) -> None:

@@ -255,10 +255,14 @@ class Eliminated:
             return criterion(self.here.sums, outcome, theta, "REML").projected.traces()
 
         def doubles(theta: np.ndarray) -> np.ndarray:
-            return np.log(traces(theta)[1])
+            return logarithms(traces(theta)[1])
+
+        def logarithms(double: np.ndarray) -> np.ndarray:
+            size = np.sqrt(np.diagonal(double))
+            return np.log(np.maximum(double, 1e-8 * np.outer(size, size)))
 
         self.trace, double = traces(self.centre)
-        base = np.log(double)
+        base = logarithms(double)
         steps = np.eye(len(self.centre)) * 0.05
         self.base = base
         self.slopes = np.stack([(doubles(self.centre * np.exp(step / 2)) - base) / 0.05 for step in steps])

@@ -59,6 +59,14 @@ def test_an_empty_table(frame):
         fit(frame.iloc[:0], "score ~ source + (1|rater)")
 
 
+def test_more_crossed_levels_than_memory_holds():
+    n = 60_000
+    rng = np.random.default_rng(1)
+    rows = {"a": rng.permutation(n) // 3, "b": rng.permutation(n) // 3, "score": rng.normal(size=n)}
+    with pytest.raises(StudyError, match="their table would take"):
+        fit(pd.DataFrame(rows), "score ~ 1 + (1|a) + (1|b)")
+
+
 def test_an_unknown_method(frame):
     with pytest.raises(StudyError, match="use REML or ML"):
         fit(frame, "score ~ source + (1|rater)", method="reml")

@@ -50,6 +50,17 @@ def test_every_way_finds_the_optimum_of_every_outcome(name, way):
         )
 
 
+def test_balanced_data_too_large_for_one_basis_are_eliminated_with_the_same_result():
+    """The terms of balanced data share no trace at all, which must not upset the following of traces."""
+    whole = model("Penicillin")
+    space = many.space(whole.sums)
+    drawn = space.simulated(whole.best, 8, np.random.default_rng(3))
+    one = many.solver(space, whole.best).fit(drawn)
+    other = many.Eliminated(space, whole.best).fit(drawn)
+    np.testing.assert_allclose(other.value, one.value, atol=1e-7)
+    np.testing.assert_allclose(other.theta, one.theta, rtol=1e-4, atol=1e-4)
+
+
 def test_simulated_sums_are_those_of_simulated_rows():
     """Means and variances of the sums over draws, against outcomes drawn row by row."""
     whole = model("cake_unbal")
