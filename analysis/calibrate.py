@@ -73,7 +73,7 @@ def calibrate(
     told = judge_identity.read_about(about) if about else None
     options = Options(
         epsilon=epsilon, score=agreement, threshold=threshold, width=width, own_family=tuple(own_family or ()),
-        n_boot=bootstrap, seed=seed, jobs=jobs, level=level,
+        n_boot=bootstrap, seed=seed, level=level,
     )  # fmt: skip
     root = out or results.folder(loaded)
     if card is not None:
@@ -83,7 +83,9 @@ def calibrate(
     metrics = [loaded.metric(metric).metric_id] if metric else load.rated_metrics(loaded)
     _check_sources(loaded, options)
     with _shown() as progress:
-        judged = calibrations.calibrations(loaded, judges, people, metrics, options, about=told, progress=progress)
+        judged = calibrations.calibrations(
+            loaded, judges, people, metrics, options, about=told, jobs=jobs, progress=progress
+        )
     _finish(loaded, judged, metrics, options, root, as_json, csv)
 
 

@@ -122,8 +122,8 @@ def _check_holds(card: Mapping[str, object], then: Mapping[str, object], now: Ma
     name = card["judge"]["name"]
     if unknown:
         raise StudyError(
-            f"this card does not say which {' and '.join(unknown)} {name} had, so nobody can tell whether it still "
-            "holds; calibrate again with --about FILE that says it"
+            f"this card does not say which {' and '.join(unknown)} {name} had, so nobody can tell whether it "
+            "still holds; calibrate again with --about FILE that says it"
         )
     if void := judge_identity.changed(then, now):
         raise StudyError(f"the calibration of {name} is void: {'; '.join(void)}; calibrate again")

@@ -72,6 +72,7 @@ def calibrations(
     options: Options,
     *,
     about: dict[str, object] | None = None,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[Judged]:
     """Each judge on each metric that it rated; the numbers do not depend on the number of processes.
@@ -94,7 +95,7 @@ def calibrations(
     idle = [name for name in judges if name not in {task[0] for task in tasks}]
     if idle:
         raise StudyError(f"{loaded.name}: {', '.join(idle)} rated no metric that the panel rated")
-    found = _run(tasks, identities, loaded, options, progress)
+    found = _run(tasks, identities, loaded, options, jobs, progress)
     return [
         Judged(
             identities[name],
@@ -171,11 +172,12 @@ def _run(
     identities: dict[str, Identity],
     loaded: load.Loaded,
     options: Options,
+    jobs: int,
     progress: Progress | None,
 ) -> list[Calibration | Refused]:
-    jobs = min(options.jobs, len(tasks))
+    jobs = max(1, min(jobs, len(tasks)))
     own = [
-        replace(options, jobs=1 if jobs > 1 else options.jobs, alpha_level=loaded.metric(metric).level,
+        replace(options, alpha_level=loaded.metric(metric).level,
                 own_family=options.own_family or identities[name].own_family)
         for name, metric, _ in tasks
     ]  # fmt: skip

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import display
-from analysis.figures import COLOURS
 
 _INK, _GREY, _GRID, _WARN = "#1a1a1a", "#6b6b6b", "#dddddd", "#B00020"
-_SURE, _LINE = COLOURS[2], COLOURS[1]
+_SURE, _LINE = "#D55E00", "#0072B2"  # Okabe & Ito's, as in every figure of the house
 _ROW, _LETTER = 22.0, 6.6  # points: height of a row, width of a letter
 _FONT = "'Helvetica Neue', Arial, 'DejaVu Sans', 'Noto Sans CJK KR', 'Apple SD Gothic Neo', sans-serif"
 
