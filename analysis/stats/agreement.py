@@ -266,17 +266,14 @@ def disagreement(counts: np.ndarray, place: np.ndarray, level: Level, values: np
 
 
 def _numbers(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as floats; text is refused, infinities too."""
-    try:
-        numbers = table.astype(float)
-    except (TypeError, ValueError):
-        found = next(
-            value
-            for value in table.to_numpy(object).ravel()
-            if isinstance(value, str) or not np.isscalar(value)
-        )
-        message = f"ratings hold {found!r}, which is not a number; give each rating as a number"
-        raise StudyError(message) from None
+    """The table as floats; text is refused even where it spells a number, infinities too."""
+    for _, column in table.items():
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        strange = [value for value in column.dropna() if not isinstance(value, (int, float, np.number))]
+        if strange:
+            raise StudyError(f"ratings hold {strange[0]!r}, which is not a number; give each rating as a number")
+    numbers = table.astype(float)
     if np.isinf(numbers.to_numpy()).any():
         raise StudyError("ratings hold an infinite value; give each rating as a finite number")
     return numbers

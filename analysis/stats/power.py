@@ -122,6 +122,8 @@ def source_contrast(variances: Variances, size: Size, weights: Sequence[float] =
     response = error + r * v.source_prompt
     by_rater = error + p * v.source_rater
     strata = [(by_rater, 1.0, (s - 1) * (r - 1)), (error, -1.0, (s - 1) * (p - 1) * (r - 1))]
+    if size.cases is None and v.source_case > 0:
+        raise StudyError("answers to one case share variance (source_case): say how many cases hold the prompts")
     if size.cases is None:
         strata.append((response, 1.0, (s - 1) * (p - 1)))
     else:

@@ -60,6 +60,7 @@ REFUSED = [
     ([[3, 3], [3, 3]], "every rating is 3"),
     ([[1, np.nan], [np.nan, 2]], "no item was rated by two raters"),
     ([["good", 1], [1, 2]], "'good', which is not a number"),
+    ([["1", "2"], ["3", "3"]], "'1', which is not a number"),
     ([[1, np.inf], [1, 2]], "infinite"),
     ([[1, np.nan], [2, np.nan]], "only 0 rated"),
 ]

@@ -100,6 +100,7 @@ def test_many_prompts_cannot_replace_raters_who_disagree_about_sources():
         (lambda: Size(5, 10, 3, cases=11), "11 cases for 10 prompts"),
         (lambda: pw.source_contrast(SENTENCE, Size(2, 9, 3), (1, 1)), "must sum to zero"),
         (lambda: pw.source_contrast(SENTENCE, Size(2, 9, 3), (1, -1, 0)), "3 weights for 2 sources"),
+        (lambda: pw.source_contrast(Variances(0.1, 0.1, 1, source_case=0.1), Size(2, 9, 3)), "how many cases"),
         (lambda: pw.detectable(pw.Precision(1, 10), 1.0), "cannot be aimed at"),
         (lambda: pw.assumed({"source_promt": 1}), "component source_promt is unknown"),
         (lambda: pw.assumed({"source_prompt": 1}), "component source_rater is missing"),

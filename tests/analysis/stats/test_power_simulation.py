@@ -4,7 +4,7 @@ import pytest
 
 from analysis.stats import power_simulation as ps
 from analysis.stats.mixed.fit import fit
-from analysis.stats.power import Size, Variances, from_fit, power, source_contrast
+from analysis.stats.power import Size, Variances, from_fit, interaction, power, source_contrast
 from study.errors import StudyError
 
 SMALL = Size(sources=3, prompts=12, raters=5)
@@ -105,6 +105,13 @@ def test_a_pilots_components_are_read_from_its_fit():
     assert found.residual == table["residual"]
 
 
+def test_a_pilot_of_encounters_has_cases_in_the_place_of_prompts():
+    frame = simulated(2).rename(columns={"prompt": "case"})
+    fitted = fit(frame, "score ~ source + (1|rater) + (1|case) + (1|source:rater) + (1|source:case)")
+    found, table = from_fit(fitted), fitted.components().set_index("group").variance
+    assert (found.source_prompt, found.source_case) == (table["source:case"], 0)
+
+
 def test_a_pilot_without_the_response_term_is_refused():
     with pytest.raises(StudyError, match=r"no \(1\|source:prompt\): without it power is overstated"):
         from_fit(fit(simulated(1), "score ~ source + (1|rater) + (1|prompt)"))
@@ -144,3 +151,15 @@ def test_the_published_designs_power_by_refits():
         residual=0.4225, n_sim=1000, jobs=2,
     ).iloc[0]  # fmt: skip
     assert found.power == pytest.approx(power(source_contrast(spread, size), 0.2), abs=0.045)
+
+
+@pytest.mark.slow
+def test_a_difference_of_penalties_by_refits():
+    """Source 2 loses more on negative questions than source 1: the interaction of source and form."""
+    size, spread = Size(3, 30, 8), Variances(0.16, 0.02, 0.4225, prompt=0.04, rater=0.03)
+    frame = ps.crossed_frame(size, {"affirmative": 20, "negative": 10})
+    found = ps.simulate_refits(
+        frame, FORMULA.replace("source +", "source * form +", 1), {"source2:formnegative": 1},
+        coefficients={"source2:formnegative": -0.6}, n_sim=1000, jobs=2, **TRUTH,
+    ).iloc[0]  # fmt: skip
+    assert found.power == pytest.approx(power(interaction(spread, size, (20, 10)), 0.6), abs=0.045)
