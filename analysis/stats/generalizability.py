@@ -132,6 +132,14 @@ def d_study(
     Raises
     ------
     StudyError : for a facet that the study does not have, or a size below one
+
+    Examples
+    --------
+    Brennan (2001), synthetic data set 1, twelve items:
+
+    >>> study = assumed({"p": 0.0574, "i": 0.0754, "p:i": 0.1269}, {"p": 10, "i": 12}, object="p")
+    >>> d_study(study, {"i": [12]})[["e_rho2", "phi"]].round(3).to_dict("records")
+    [{'e_rho2': 0.844, 'phi': 0.773}]
     """
     _check_sizes(study, sizes)
     per_level = dict(cost_per_level or {})

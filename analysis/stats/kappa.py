@@ -35,6 +35,14 @@ def gwet_ac(
     References
     ----------
     Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 4 and 5.
+
+    Examples
+    --------
+    21 of 22 ratings are equal: Krippendorff's alpha is 0 here.
+
+    >>> ratings = [[3, 3, 3, 3, 3], [3, 3, 3, 3, None], [3, 3, None, 3, 3], [3, 3, None, 3, 3], [3, 3, 3, 1, 3]]
+    >>> round(gwet_ac(np.array(ratings, float), "identity", categories=[1, 2, 3, 4, 5]), 2)
+    0.92
     """
     counts, values = value_counts(checked(ratings, constant=True), categories)
     if len(values) < 2:
