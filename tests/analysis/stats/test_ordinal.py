@@ -151,3 +151,11 @@ def test_what_cannot_be_fitted_is_refused_with_its_reason(change, formula, reaso
 def test_an_unknown_link_is_refused():
     with pytest.raises(StudyError, match="choose logit or probit"):
         fit_ordinal(data("wine"), "rating ~ temp + (1|judge)", link="cauchit")
+
+
+def test_the_published_shape_is_clmms():
+    frame = pd.read_csv(Path(__file__).parents[2] / "golden" / "lmm" / "data" / "sim5950.csv")
+    gold = GOLD["sim5950"]
+    fit = fit_ordinal(frame, gold["formula"])
+    assert gold["logLik"] == pytest.approx(fit.log_likelihood, abs=1e-6)
+    assert fit.optimum.decrement < 1e-9
