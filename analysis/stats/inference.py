@@ -87,7 +87,7 @@ def degrees(fit: MixedFit, weights: np.ndarray, ddf: Ddf) -> np.ndarray:
     if ddf == "z":
         return np.full(len(weights), np.inf)
     variance = fit.best.sigma2 * ((weights @ fit.best.half_cov) ** 2).sum(axis=1)
-    slopes = variance_slopes(fit, weights, weights)
+    slopes = variance_slopes(fit, weights)
     if ddf == "kenward-roger":
         parameters = kenward_roger(fit).parameters
     else:
@@ -96,18 +96,28 @@ def degrees(fit: MixedFit, weights: np.ndarray, ddf: Ddf) -> np.ndarray:
     return 2 * variance**2 / np.einsum("ij,jk,ik->i", slopes, parameters, slopes)
 
 
-def variance_slopes(fit: MixedFit, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Derivatives of left·Cov(β)·right', row by row, by the entries of sigma²G and by sigma²."""
-    best = fit.best
-    one, other = left @ best.transfer, right @ best.transfer
-    units = best.projected
-    slopes = []
-    for pairs in units.entries:
-        slopes.append(sum(np.einsum("ij,ij->i", one[:, units.span(a)], other[:, units.span(b)]) for a, b in pairs))
-    entries = np.array(slopes).T.reshape(len(left), -1)
-    variance = best.sigma2 * np.einsum("ij,ij->i", left @ best.half_cov, right @ best.half_cov)
-    levels = entries @ (best.sigma2 * _entry_values(fit))
-    return np.column_stack([entries, (variance - levels) / best.sigma2])
+def variance_slopes(fit: MixedFit, weights: np.ndarray) -> np.ndarray:
+    """Derivatives of each row's variance by the entries of sigma²G and by sigma²."""
+    best, units = fit.best, fit.best.projected
+    moved = weights @ best.transfer
+    slopes = [
+        sum(np.einsum("ij,ij->i", moved[:, units.span(a)], moved[:, units.span(b)]) for a, b in pairs)
+        for pairs in units.entries
+    ]
+    variance = best.sigma2 * ((weights @ best.half_cov) ** 2).sum(axis=1)
+    levels = (best.sigma2 * _entry_values(fit)) @ np.array(slopes)
+    return np.column_stack([*slopes, (variance - levels) / best.sigma2])
+
+
+def slope_matrices(fit: MixedFit, weights: np.ndarray) -> np.ndarray:
+    """Derivatives of weights·Cov(β)·weights' by the entries of sigma²G and by sigma², one matrix each."""
+    best, units = fit.best, fit.best.projected
+    moved, half = weights @ best.transfer, weights @ best.half_cov
+    slopes = [
+        sum(moved[:, units.span(a)] @ moved[:, units.span(b)].T for a, b in pairs) for pairs in units.entries
+    ]
+    levels = np.tensordot(best.sigma2 * _entry_values(fit), np.array(slopes), axes=1)
+    return np.array([*slopes, (best.sigma2 * half @ half.T - levels) / best.sigma2])
 
 
 def _entry_values(fit: MixedFit) -> np.ndarray:
@@ -254,11 +264,7 @@ def _kr_f_test(fit: MixedFit, weights: np.ndarray) -> dict[str, float]:
     ndf = len(weights)
     half = weights @ best.half_cov
     inverse = np.linalg.inv(best.sigma2 * half @ half.T)
-    count = len(kr.parameters)
-    slopes = np.empty((count, ndf, ndf))
-    for a in range(ndf):
-        for b in range(ndf):
-            slopes[:, a, b] = variance_slopes(fit, weights[[a]], weights[[b]])[0]
+    slopes = slope_matrices(fit, weights)
     moved = np.einsum("ab,ibc->iac", inverse, slopes)
     traces = np.einsum("iaa->i", moved)
     a1 = float(traces @ kr.parameters @ traces)

@@ -211,6 +211,15 @@ def test_predicted_random_effects(name):
                     assert value == pytest.approx(found[row["term"], column], abs=1e-4)
 
 
+def test_conditional_spread_of_random_effects():
+    """condsd of as.data.frame(ranef(fit)) in lme4 1.1-31, at lmer's own, unpolished theta."""
+    sleep = fitted("sleepstudy_slope").blups("Subject")["std_error"][:2]
+    close([12.070857, 2.304839], sleep, rel=5e-6)
+    penicillin = fitted("Penicillin")
+    close(0.27135930, penicillin.blups("plate")["std_error"][0], rel=5e-6)
+    close(0.20217069, penicillin.blups("sample")["std_error"][0], rel=5e-6)
+
+
 def test_satterthwaite_leaves_a_zero_variance_out_and_kenward_roger_keeps_it():
     wine = fitted("wine_lmm")
     assert wine.singular_terms == ["(1 | bottle)"]
