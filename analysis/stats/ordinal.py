@@ -239,14 +239,14 @@ def _whole(values: pd.Series) -> bool:
 
 def _without_infinite(fixed: pd.Series, vcov: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame, list[str]]:
     """Coefficients that run to infinity become nan, with a note: all ratings there lie at one end."""
-    error = np.sqrt(np.diag(vcov.loc[fixed.index, fixed.index]))
-    infinite = fixed.index[(error > _INFINITE_ERROR) | (fixed.abs() > _INFINITE_ERROR)]
+    error = _errors(vcov, fixed.index)
+    infinite = fixed.index[np.isnan(error) | (error > _INFINITE_ERROR) | (fixed.abs() > _INFINITE_ERROR)]
     if not len(infinite):
         return fixed, vcov, []
     fixed, vcov = fixed.copy(), vcov.copy()
     notes = [
         f"{name} has no finite estimate ({'up' if fixed[name] > 0 else 'down'}ward without end): "
-        "its ratings all lie at one end of the scale."
+        "its ratings or the reference's all lie at one end of the scale."
         for name in infinite
     ]
     fixed[infinite] = np.nan
@@ -264,10 +264,16 @@ def _effects(model: Design, best: Maximum) -> dict[str, pd.DataFrame]:
 
 
 def _wald(estimates: pd.Series, vcov: pd.DataFrame, level: float, n: int) -> pd.DataFrame:
-    error = np.sqrt(np.diag(vcov.loc[estimates.index, estimates.index]))
+    error = _errors(vcov, estimates.index)
     value = estimates.to_numpy()
     half = stats.norm.ppf((1 + level) / 2) * error
     return pd.DataFrame({
         "term": estimates.index, "estimate": value, "std_error": error, "df": np.inf, "statistic": value / error,
         "p_value": 2 * stats.norm.sf(np.abs(value / error)), "low": value - half, "high": value + half, "n": n,
     })  # fmt: skip
+
+
+def _errors(vcov: pd.DataFrame, names: pd.Index) -> np.ndarray:
+    """Standard errors; nan where the likelihood is flat and has none."""
+    variance = np.diag(vcov.loc[names, names])
+    return np.sqrt(np.where(variance > 0, variance, np.nan))

@@ -159,3 +159,26 @@ def test_the_published_shape_is_clmms():
     fit = fit_ordinal(frame, gold["formula"])
     assert gold["logLik"] == pytest.approx(fit.log_likelihood, abs=1e-6)
     assert fit.optimum.decrement < 1e-9
+
+
+def small_study(seed: int) -> pd.DataFrame:
+    """Simulated study of few raters and prompts, often at the end of its scale, a tenth missing."""
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(2, 7), rng.integers(3, 15), rng.integers(2, 5)
+    rater, prompt, source = (part.ravel() for part in np.indices(shape))
+    eta = rng.choice([0, 3, 5]) + rng.normal(0, rng.choice([0.5, 3]), shape[2])[source]
+    eta += rng.normal(0, 1, shape[0])[rater] + rng.normal(0, 1, shape[1])[prompt] + rng.logistic(size=len(rater))
+    score = np.searchsorted(np.sort(rng.normal(0, 1.5, rng.integers(1, 5))), eta) + 1.0
+    score[rng.random(len(score)) < 0.1] = np.nan
+    return pd.DataFrame({"rater": rater, "prompt": prompt, "source": source.astype(str), "score": score})
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_small_studies_end_in_a_fit_a_note_or_a_refusal(seed):
+    try:
+        fit = fit_ordinal(small_study(seed), "score ~ source + (1|rater) + (1|prompt)")
+    except StudyError as refused:
+        assert "needs two categories" in str(refused)
+        return
+    assert fit.optimum.converged or any("no finite estimate" in note for note in fit.notes)
+    assert fit.coefficients().std_error.isna().equals(fit.coefficients().estimate.isna())
