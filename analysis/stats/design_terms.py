@@ -30,6 +30,7 @@ class Comparison:
     table: pd.DataFrame
     gain: float
 
+    @property
     def sentence(self) -> str:
         """What a reader must know, in one sentence; empty if nothing is missing."""
         if not self.missing:

@@ -55,20 +55,20 @@ def test_the_missing_response_term_makes_standard_errors_too_small(frame):
     assert (found.table["ratio"] > 1.5).all()
     assert (found.table["df_full"] < found.table["df_given"]).all()
     assert found.gain > 50
-    assert "left out here; with them the standard errors of the contrasts are" in found.sentence()
+    assert "left out here; with them the standard errors of the contrasts are" in found.sentence
 
 
 def test_a_complete_formula_needs_no_sentence(frame):
     found = compare(frame, "score ~ source + " + " + ".join(ALL), ALL)
     assert found.missing == ()
-    assert found.sentence() == ""
+    assert found.sentence == ""
     assert found.full is found.given
 
 
 def test_without_the_factor_the_criterion_still_speaks(frame):
     found = compare(frame, "score ~ 1 + (1|rater) + (1|prompt)", ALL)
     assert found.table.empty
-    assert "the criterion falls" in found.sentence()
+    assert "the criterion falls" in found.sentence
 
 
 def test_an_absent_column_is_named(frame):
