@@ -1,18 +1,18 @@
 """analysis: numbers from ratings. Every command takes a study folder, or a bare file of ratings."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from analysis.calibrate import calibrate
 from analysis.options import (
+    Adjust,
     Bootstrap,
+    By,
     Csv,
-    Ddf,
-    Formula,
     Jobs,
     Json,
-    Kind,
     Level,
     Metric,
     Out,
@@ -21,10 +21,15 @@ from analysis.options import (
     Seed,
     Target,
     Without,
+    modelling,
     reading,
 )
 from study.errors import StudyError
 from study.terminal import command, dump, main, say
+
+if TYPE_CHECKING:
+    from analysis.followup import Answer
+    from analysis.results import Result
 
 app = command("analysis", "Mixed models, reliability and the report of a study of ratings.")
 
@@ -34,19 +39,13 @@ def run() -> None:
 
 
 @app.command()
-@reading
+@modelling
 def fit(
     target: Target = Path("."),
-    metric: Metric = None,
-    formula: Formula = None,
-    model: Kind = "design",
-    ml: Annotated[bool, typer.Option("--ml", help="Maximum likelihood in place of REML.")] = False,
     engine: Annotated[
         Literal["crossed", "statsmodels"],
         typer.Option(help="statsmodels is a slow second route to the same numbers."),
     ] = "crossed",
-    ddf: Ddf = "satterthwaite",
-    level: Level = 0.95,
     as_json: Json = False,
     csv: Csv = None,
     out: Out = None,
@@ -57,28 +56,117 @@ def fit(
 
     Example: analysis fit demo-study --metric fluency
 
-    Example: analysis fit ratings.csv --score stars --formula "stars ~ model + (1|who) + (1|text)"
+    Example: analysis fit ratings.csv --formula "stars ~ model + (1|who) + (1|text)"
     """
-    from analysis import fitting, load, results
+    from analysis import fitting, results
 
-    loaded = reader.load(target, formula)
-    metrics = [metric] if metric else load.rated_metrics(loaded)
-    fits = [
-        fitting.fitted(
-            loaded, name, formula=formula, kind=model, raters=reader.raters,
-            method="ML" if ml else "REML", engine=engine, ddf=ddf, level=level,
-        )
-        for name in metrics
-    ]  # fmt: skip
+    fits = reader.fits(target, engine=engine)
     found = [fitting.result(f) for f in fits]
-    results.keep(found, out or results.folder(loaded), csv, table="coefficients")
+    results.keep(found, out or results.folder(fits[0].loaded), csv, table="coefficients")
     if as_json:
-        dump(found[0].plain() if metric else [r.plain() for r in found])
+        _dump(found, reader.metric)
     elif len(fits) == 1:
         say(fitting.printed(fits[0]))
     else:
         say(fitting.summary(fits))
         say("\nOne metric in full: --metric NAME")
+
+
+@app.command()
+@modelling
+def contrasts(
+    target: Target = Path("."),
+    of: Annotated[str, typer.Option(help="The factor whose levels are compared.")] = "source",
+    method: Annotated[
+        Literal["reference", "pairwise", "sum"],
+        typer.Option(help="Each level less the first, all pairs, or each less the mean of all."),
+    ] = "reference",
+    weights: Annotated[
+        str | None, typer.Option(help="Your own contrast, as affirmative=1,negative=-1.", metavar="LEVEL=W,…")
+    ] = None,
+    across: Annotated[
+        str | None, typer.Option(help="Compare the contrasts between this factor's levels too.", metavar="FACTOR")
+    ] = None,
+    by: By = None,
+    adjust: Adjust = "holm",
+    as_json: Json = False,
+    csv: Csv = None,
+    out: Out = None,
+    *,
+    reader: Reader,
+) -> None:
+    """Compare estimated marginal means: with a reference, pairwise, by weights, contrasts of contrasts.
+
+    Example: analysis contrasts demo-study --metric fluency --method pairwise --adjust tukey
+
+    Example: analysis contrasts demo-study -m fluency --of form --weights affirmative=1,negative=-1 --across source
+    """
+    from analysis import followup
+
+    asked = followup.Contrast(of, method, weights, across, tuple(by or ()), adjust)
+    _deliver([followup.contrasts(f, asked) for f in reader.fits(target)], reader, as_json, csv, out)
+
+
+@app.command()
+@modelling
+def anova(
+    target: Target = Path("."),
+    type: Annotated[
+        int, typer.Option("--type", min=1, max=3, help="3: each term given all others; 2; or 1: in order.")
+    ] = 3,
+    as_json: Json = False,
+    csv: Csv = None,
+    out: Out = None,
+    *,
+    reader: Reader,
+) -> None:
+    """Test the fixed terms of a model by F tests.
+
+    Example: analysis anova demo-study --metric fluency
+    """
+    from analysis import followup
+
+    _deliver([followup.anova(f, type) for f in reader.fits(target)], reader, as_json, csv, out)
+
+
+@app.command()
+@modelling
+def ranova(
+    target: Target = Path("."),
+    as_json: Json = False,
+    csv: Csv = None,
+    out: Out = None,
+    *,
+    reader: Reader,
+) -> None:
+    """Test the random terms of a model, leaving one out at a time.
+
+    Example: analysis ranova demo-study --metric fluency
+    """
+    from analysis import followup
+
+    _deliver([followup.ranova(f) for f in reader.fits(target)], reader, as_json, csv, out)
+
+
+@app.command()
+@modelling
+def effects(
+    target: Target = Path("."),
+    of: Annotated[str, typer.Option(help="The factor whose means and differences are wanted.")] = "source",
+    by: By = None,
+    as_json: Json = False,
+    csv: Csv = None,
+    out: Out = None,
+    *,
+    reader: Reader,
+) -> None:
+    """Estimate marginal means, and differences from the first level in points and in standard deviations.
+
+    Example: analysis effects demo-study --metric fluency --by form
+    """
+    from analysis import followup
+
+    _deliver([followup.effects(f, of, tuple(by or ())) for f in reader.fits(target)], reader, as_json, csv, out)
 
 
 @app.command()
@@ -111,7 +199,7 @@ def reliability(
     kept = [reliability.result(f) for f in found]
     results.keep(kept, out or results.folder(loaded), csv, table="estimates")
     if as_json:
-        dump(kept[0].plain() if metric else [r.plain() for r in kept])
+        _dump(kept, metric)
     else:
         say(reliability.printed(found))
 
@@ -138,3 +226,30 @@ def report(
     made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters)
     written = report.write(made, folder)
     say(f"{written[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
+
+
+app.command()(calibrate)
+
+
+def _deliver(
+    answers: "list[Answer]",
+    reader: Reader,
+    as_json: bool,
+    csv: Path | None,
+    out: Path | None,
+    table: str = "estimates",
+) -> None:
+    """Keep the answers as results, and print them as words or as JSON."""
+    from analysis import results
+
+    found = [a.result for a in answers]
+    results.keep(found, out or results.folder(answers[0].loaded), csv, table=table)
+    if as_json:
+        _dump(found, reader.metric)
+    else:
+        say("\n\n".join(a.text for a in answers))
+
+
+def _dump(found: "list[Result]", metric: str | None) -> None:
+    """One document if one metric was asked for, else a list."""
+    dump(found[0].plain() if metric else [r.plain() for r in found])

@@ -8,6 +8,8 @@ import pandas as pd
 
 from analysis import display, models, results, tables
 from analysis.load import Loaded, Selected, select
+from analysis.stats import design_terms
+from analysis.stats.design_terms import Comparison
 from analysis.stats.inference import Ddf
 from analysis.stats.mixed.fit import MixedFit, fit
 from study.errors import StudyError
@@ -18,7 +20,10 @@ _DF_NAMES = {"satterthwaite": "Satterthwaite", "kenward-roger": "Kenward–Roger
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit with the ratings and the model it came from."""
+    """A fit with the ratings and the model it came from.
+
+    `omitted` sets it beside the fit with the design's terms that its formula leaves out, where it leaves one out.
+    """
 
     selected: Selected
     model: models.Model
@@ -27,6 +32,7 @@ class Fitted:
     engine: Engine = "crossed"
     ddf: Ddf = "satterthwaite"
     level: float = 0.95
+    omitted: Comparison | None = None
 
     @property
     def metric_id(self) -> str:
@@ -41,7 +47,8 @@ class Fitted:
         return reasons + [f"{rows:,} {reason}" for reason, rows in self.fit.n_missing.items()]
 
     def notes(self) -> list[str]:
-        return [*self.loaded.notes, *self.selected.notes, *self.model.notes, *self.fit.notes]
+        omitted = [self.omitted.sentence] if self.omitted else []
+        return [*self.loaded.notes, *self.selected.notes, *self.model.notes, *self.fit.notes, *omitted]
 
 
 def fitted(
@@ -76,7 +83,17 @@ def fitted(
         made = _route(engine)(frame, model.formula, method=method)
     except StudyError as error:
         raise StudyError(f"{metric_id}: {error}") from None
-    return Fitted(selected, model, made, loaded, engine, ddf, level)
+    return Fitted(selected, model, made, loaded, engine, ddf, level, _omitted(selected, model, made, ddf))
+
+
+def _omitted(selected: Selected, model: models.Model, made: MixedFit, ddf: Ddf) -> Comparison | None:
+    """What the design implies and a formula of someone's own, or the published one, leaves out."""
+    frame, unit = selected.frame, models.response_columns(selected.frame)
+    if model.origin == "design" or not unit or not {"rater", "source"} <= set(frame.columns):
+        return None
+    terms = design_terms.implied(frame, item=unit)
+    beside = design_terms.compare(frame, model.formula, terms, ddf=ddf, given=made)
+    return beside if beside.missing else None
 
 
 def _route(engine: Engine) -> Callable[..., MixedFit]:
@@ -116,6 +133,8 @@ def result(found: Fitted) -> results.Result:
             "levels": fit.levels,
             "components": fit.components(),
             "coefficients": found.coefficients(),
+            "omitted_terms": list(found.omitted.missing) if found.omitted else [],
+            "omitted_contrasts": found.omitted.table if found.omitted else [],
             "notes": found.notes(),
         },
     )

@@ -4,11 +4,18 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from study.errors import StudyError
+
+if TYPE_CHECKING:
+    from analysis.fitting import Fitted
+    from analysis.load import Loaded
+
+Command = Callable[..., None]
+Added = dict[str, tuple[object, object]]
 
 Target = Annotated[Path, typer.Argument(help="A study folder, or a CSV or Parquet file of ratings.")]
 Metric = Annotated[str | None, typer.Option("--metric", "-m", help="The metric; all of them if left out.")]
@@ -17,6 +24,7 @@ Kind = Annotated[
     Literal["design", "published"],
     typer.Option("--model", help="The design's own terms, or rater and prompt only as in published studies."),
 ]
+Ml = Annotated[bool, typer.Option("--ml", help="Maximum likelihood in place of REML.")]
 Level = Annotated[float, typer.Option("--level", min=0.5, max=0.9999, help="Confidence of the intervals.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, in full precision.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Also write the table of estimates to this file.")]
@@ -31,6 +39,13 @@ Ddf = Annotated[
     typer.Option("--df", help="Where the degrees of freedom come from."),
 ]
 
+By = Annotated[
+    list[str] | None, typer.Option("--by", metavar="FACTOR", help="Apart in each level of it; may be repeated.")
+]
+Adjust = Annotated[
+    Literal["none", "holm", "tukey", "BY", "BH", "bonferroni", "sidak", "scheffe"],
+    typer.Option(help="How p values and intervals are adjusted within a family."),
+]
 Raters = Annotated[
     Literal["auto", "human", "judge", "rule", "all"],
     typer.Option("--raters", help="Whose ratings; auto: people where there are any."),
@@ -75,29 +90,54 @@ _READING: dict[str, tuple[object, object]] = {
 }
 
 
-def reading(command: Callable[..., None]) -> Callable[..., None]:
+_MODELLING: dict[str, tuple[object, object]] = {
+    "metric": (Metric, None),
+    "formula": (Formula, None),
+    "kind": (Kind, "design"),
+    "ml": (Ml, False),
+    "ddf": (Ddf, "satterthwaite"),
+    "level": (Level, 0.95),
+}
+
+
+def reading(command: Command) -> Command:
     """Give a command the options of what is read; it receives them as one argument, `reader`.
 
     The command names `reader: Reader` last among its parameters, by keyword.
     """
+    return _extended(command, {}, _READING)
+
+
+def modelling(command: Command) -> Command:
+    """Give a command the options of what is read and of the model; it receives both as `reader`."""
+    return _extended(command, _MODELLING, _READING)
+
+
+def _extended(command: Command, first: Added, last: Added) -> Command:
+    """The command with `first` after its positional argument and `last` at its end, gathered in a Reader."""
+    added = first | last
 
     @functools.wraps(command)
     def with_options(**given: object) -> None:
-        own = {name: value for name, value in given.items() if name not in _READING}
-        command(**own, reader=Reader(**{name: given[name] for name in _READING}))
+        own = {name: value for name, value in given.items() if name not in added}
+        command(**own, reader=Reader(**{name: given[name] for name in added}))
 
+    by_keyword = inspect.Parameter.KEYWORD_ONLY
     own = [p for p in inspect.signature(command).parameters.values() if p.name != "reader"]
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in _READING.items()
-    ]
-    with_options.__signature__ = inspect.Signature([*own, *added])
-    with_options.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
+    targets = [p for p in own if p.annotation is Target]
+    others = [p.replace(kind=by_keyword) for p in own if p.annotation is not Target]
+    more = {
+        name: inspect.Parameter(name, by_keyword, default=default, annotation=annotation)
+        for name, (annotation, default) in added.items()
+    }
+    parameters = [*targets, *(more[n] for n in first), *others, *(more[n] for n in last)]
+    with_options.__signature__ = inspect.Signature(parameters)
+    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_options
 
 
 class Reader:
-    """The options of what is read, and the reading itself."""
+    """The options of what is read and of the model, and the reading and fitting themselves."""
 
     def __init__(
         self,
@@ -105,21 +145,43 @@ class Reader:
         without: list[str] | None,
         scale: str | None,
         metric_column: str | None,
+        metric: str | None = None,
+        formula: str | None = None,
+        kind: str = "design",
+        ml: bool = False,
+        ddf: str = "satterthwaite",
+        level: float = 0.95,
         **columns: str | None,
     ) -> None:
         self.raters = raters
         self.without = tuple(without or ())
+        self.metric, self.formula, self.level = metric, formula, level
+        self._model = {
+            "formula": formula,
+            "kind": kind,
+            "method": "ML" if ml else "REML",
+            "ddf": ddf,
+            "level": level,
+        }
         self._columns = columns | {"metric": metric_column, "scale": _scale(scale)}
 
-    def load(self, target: Path, formula: str | None = None):
+    def load(self, target: Path) -> "Loaded":
         """The tidy frame of the target; a formula's outcome names the column of ratings of a bare file."""
         from analysis import bare, load
 
         columns = dict(self._columns)
-        if formula and not target.is_dir() and columns["score"] is None:
-            outcome = formula.partition("~")[0].strip()
+        if self.formula and not target.is_dir() and columns["score"] is None:
+            outcome = self.formula.partition("~")[0].strip()
             columns["score"] = outcome if outcome.isidentifier() and outcome != "score" else None
         return load.load(target, bare.Columns(**columns), self.without)
+
+    def fits(self, target: Path, **more: object) -> "list[Fitted]":
+        """The fit of the metric that was asked for, or of every metric."""
+        from analysis import fitting, load
+
+        loaded = self.load(target)
+        metrics = [self.metric] if self.metric else load.rated_metrics(loaded)
+        return [fitting.fitted(loaded, m, raters=self.raters, **self._model, **more) for m in metrics]
 
 
 def _scale(text: str | None) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from analysis.cli import app
 from study.terminal import main
 
-COMMANDS = ("fit", "reliability", "report")
+COMMANDS = ("fit", "contrasts", "anova", "ranova", "effects", "reliability", "report")
 
 
 def run(*words: str | Path) -> str:
@@ -67,6 +67,17 @@ def test_a_bare_file_takes_its_own_names_in_the_formula(tmp_path):
     text = run("fit", path, "--formula", "stars ~ 1 + (1|who) + (1|text)")
     assert "Formula: stars ~ 1 + (1 | who) + (1 | text)" in text
     assert [p.name for p in tmp_path.iterdir()] == ["panel.csv"]
+
+
+@pytest.mark.parametrize("command", ["contrasts", "anova", "ranova", "effects"])
+def test_what_is_asked_of_a_fit_is_printed_kept_and_given_as_csv(command, written, tmp_path):
+    folder = written()
+    text = run(command, folder, "-m", "fluency", "--csv", tmp_path / "table.csv")
+    assert "score ~ source*category" in text
+    kept = json.loads((folder / "results" / f"{command}-fluency.json").read_text(encoding="utf-8"))
+    assert len(pd.read_csv(tmp_path / "table.csv")) == len(kept["estimates"])
+    document = json.loads(run(command, folder, "-m", "fluency", "--json"))
+    assert document == kept
 
 
 def test_reliability_says_targets_raters_and_cells(written):
