@@ -196,9 +196,10 @@ def _fixed(columns: coding.Columns, n: int, terms: tuple[Term, ...], codings: Ma
     counts = np.bincount(cell, minlength=n_cells).astype(float)
     full, names, owner = coding.matrix(terms, coded, codes, n_cells)
     kept, basis, triangle = orthonormal(full, np.sqrt(counts))
+    x = full if len(kept) == len(names) else full[:, kept]
     dropped = [names[j] for j in range(len(names)) if j not in set(kept.tolist())]
     return FixedPart(
-        terms, coded, cell, codes, counts, full[:, kept], basis, triangle, [names[j] for j in kept], owner[kept],
+        terms, coded, cell, codes, counts, x, basis, triangle, [names[j] for j in kept], owner[kept],
         dropped, kept, full,
     )  # fmt: skip
 
@@ -206,16 +207,17 @@ def _fixed(columns: coding.Columns, n: int, terms: tuple[Term, ...], codings: Ma
 def orthonormal(full: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns that are independent of those before them, and their orthonormal basis over the rows."""
     weighted = full * weights[:, None]
-    size = np.sqrt((weighted**2).sum(axis=0))
+    size = np.sqrt(np.einsum("ij,ij->j", weighted, weighted))
     kept = np.arange(full.shape[1])
     if not len(kept):
         return kept, full, np.empty((0, 0))
     if len(full) >= full.shape[1]:
-        q, r = qr(weighted, mode="economic")
+        q, r = qr(weighted, mode="economic", overwrite_a=True, check_finite=False)
         if (np.abs(np.diagonal(r)) > _DEPENDENT * size).all():
-            return kept, q / weights[:, None], r
+            q /= weights[:, None]
+            return kept, q, r
     kept = independent_columns(full, weights)
-    q, r = qr(weighted[:, kept], mode="economic")
+    q, r = qr(full[:, kept] * weights[:, None], mode="economic", overwrite_a=True, check_finite=False)
     return kept, q / weights[:, None], r
 
 
