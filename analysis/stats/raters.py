@@ -162,10 +162,15 @@ def _agreement(y: np.ndarray, counts: np.ndarray, values: np.ndarray, level: Lev
         what = f"every shared rating is {values[used][0]:g}" if used.any() else "no item has two ratings"
         nothing = dict.fromkeys(("icc_1", "icc_k", "alpha", "percent_agreement"), np.nan)
         return nothing | {"reason": f"{what}: not estimable"}
-    single, mean = _absolute(y)
+    reason = None
+    try:
+        single, mean = _absolute(y)
+    except StudyError as refused:
+        single = mean = np.nan
+        reason = f"ICC: {refused}"
     alpha = alpha_of_counts(shared[:, used], values[used], level)
     equal = float(observed_agreement(shared, np.eye(len(values))))
-    return {"icc_1": single, "icc_k": mean, "alpha": alpha, "percent_agreement": equal, "reason": None}
+    return {"icc_1": single, "icc_k": mean, "alpha": alpha, "percent_agreement": equal, "reason": reason}
 
 
 def _absolute(y: np.ndarray) -> tuple[float, float]:
@@ -174,7 +179,8 @@ def _absolute(y: np.ndarray) -> tuple[float, float]:
         n, k = y.shape
         squares = mean_squares(y)
         items, raters, error = squares["items"], squares["raters"], squares["error"]
-        single = (items - error) / (items + (k - 1) * error + k * (raters - error) / n)
+        total = items + (k - 1) * error + k * (raters - error) / n
+        single = (items - error) / total if abs(total) > 1e-12 else np.nan
     else:
         table = checked(y)
         variance = components(table).components().set_index("group").variance

@@ -58,6 +58,13 @@ def test_a_panel_that_is_constant_without_one_rater_keeps_its_row_and_reason():
     assert "every shared rating is 3" in found.reason["c"]
 
 
+def test_a_panel_without_error_left_keeps_its_alpha_and_says_why_it_has_no_icc():
+    table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [1, 2, 3, np.nan], "c": [2, 1, 4, 4]})
+    found = leave_one_rater_out(table).set_index("left_out")
+    assert found.alpha["c"] == 1
+    assert np.isnan(found.icc_1["c"]) and found.reason["c"].startswith("ICC: ")
+
+
 def test_two_raters_have_nobody_to_leave_out():
     with pytest.raises(StudyError, match="three raters or more"):
         leave_one_rater_out(panel()[["a", "b"]])
