@@ -228,7 +228,7 @@ def _row(judge: str, metric: str, found: Calibration | Refused) -> dict[str, obj
                 "sources_passed": sum(t.passed for t in others), "sources_tested": len(others)}  # fmt: skip
         row |= _ends("rho", test.rho)
     for key, kept in found.prmse.items():
-        if not isinstance(kept, Refused):
+        if not isinstance(kept, Refused) and kept.estimable:
             row |= _ends(f"prmse_{key}", kept.estimate)
     if not isinstance(found.ceiling, Refused):
         row |= _ends("r_above_rater", found.ceiling.difference("r"))
