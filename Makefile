@@ -3,16 +3,27 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test validate bench lint clean
+.PHONY: demo app test validate soak bench lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/study demo demo-study
+
+# The demo study in the rating app: one link per role is printed.
+app: $(VENV)/installed
+	test -f app-study/study.toml || $(BIN)/study new app-study --title "Rating app, demo"
+	test -f app-study/responses.parquet || $(BIN)/generation run app-study
+	test -f app-study/assignment.parquet || $(BIN)/study assign app-study
+	$(BIN)/annotation_app serve app-study --links
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest
 
 validate: $(VENV)/installed-test
 	$(BIN)/python -m pytest -m slow
+
+# 200 kills of the rating app under load.
+soak: $(VENV)/installed-test
+	$(BIN)/python -m pytest tests/annotation_app -m slow -s
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/benchmarks -m benchmark_only -s
@@ -33,4 +44,4 @@ $(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) demo-study
+	rm -rf $(VENV) demo-study app-study
