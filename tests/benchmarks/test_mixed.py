@@ -175,6 +175,8 @@ frame = pd.DataFrame({{
     "form": kind(rng.integers(0, 3, prompts).astype(np.int8)[p], ["negative", "plain", "open"]),
 }})
 del r, p, s, score
+tiny = pd.DataFrame({{"y": rng.normal(size=60), "g": np.arange(60) % 6}})
+fit(tiny, "y ~ 1 + (1|g)")  # what is imported late is imported now, as R's packages are
 with threadpool_limits(1):
     start = time.process_time()
     model = fit(frame, "score ~ source*category + source*form + (1|rater) + (1|prompt)")
