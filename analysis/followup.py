@@ -7,8 +7,7 @@ import pandas as pd
 
 from analysis import display, fitting, results, tables
 from analysis.fitting import Fitted
-from analysis.load import Loaded
-from analysis.results import Result
+from analysis.results import Answer, Result
 from analysis.stats import anova as tests
 from analysis.stats import contrasts as comparisons
 from analysis.stats import effects as sizes
@@ -25,15 +24,6 @@ _ADJUSTED = {
     "sidak": "Šidák",
     "scheffe": "Scheffé",
 }
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A result in full precision, and the words and tables that say it."""
-
-    result: Result
-    text: str
-    loaded: Loaded
 
 
 @dataclass(frozen=True)

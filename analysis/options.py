@@ -46,6 +46,12 @@ Adjust = Annotated[
     Literal["none", "holm", "tukey", "BY", "BH", "bonferroni", "sidak", "scheffe"],
     typer.Option(help="How p values and intervals are adjusted within a family."),
 ]
+Backend = Annotated[
+    Literal["loky", "dask"], typer.Option("--backend", help="Processes here, or a Dask cluster; same numbers.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", metavar="URL", help="The Dask scheduler; a local one if left out.")
+]
 Raters = Annotated[
     Literal["auto", "human", "judge", "rule", "all"],
     typer.Option("--raters", help="Whose ratings; auto: people where there are any."),
@@ -163,7 +169,8 @@ class Reader:
             "ddf": ddf,
             "level": level,
         }
-        self._columns = columns | {"metric": metric_column, "scale": _scale(scale)}
+        self.scale = _scale(scale)
+        self._columns = columns | {"metric": metric_column, "scale": self.scale}
 
     def load(self, target: Path) -> "Loaded":
         """The tidy frame of the target; a formula's outcome names the column of ratings of a bare file."""
@@ -195,3 +202,43 @@ def _scale(text: str | None) -> tuple[float, float] | None:
     if scale[0] >= scale[1]:
         raise StudyError(f"--scale {text}: the lowest rating comes first, as 1:5")
     return scale
+
+
+def numbers(text: str | None, option: str) -> tuple[float, ...]:
+    """Numbers of an option that takes several: `5,8,17`.
+
+    Raises
+    ------
+    StudyError : if one is no number above zero
+    """
+    if text is None:
+        return ()
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise StudyError(f"--{option} {text}: write numbers with commas between them, as 5,8,17") from None
+    if min(found) <= 0:
+        raise StudyError(f"--{option} {text}: numbers are above zero")
+    return found
+
+
+def whole(text: str | None, option: str) -> tuple[int, ...]:
+    """Whole numbers of an option that takes several."""
+    found = numbers(text, option)
+    if any(n % 1 for n in found):
+        raise StudyError(f"--{option} {text}: write whole numbers, as 5,8,17")
+    return tuple(int(n) for n in found)
+
+
+def named(text: str | None, option: str) -> dict[str, float]:
+    """Names with numbers: `rater=40,prompt=5`.
+
+    Raises
+    ------
+    StudyError : if a part is not a name with a number
+    """
+    try:
+        pairs = [part.split("=") for part in text.split(",")] if text else []
+        return {name.strip(): float(value) for name, value in pairs}
+    except ValueError:
+        raise StudyError(f"--{option} {text}: write names with numbers, as rater=40,prompt=5") from None

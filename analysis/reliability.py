@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
@@ -24,6 +25,8 @@ class Bootstrap:
     seed: int = 0
     jobs: int = 1
     level: float = 0.95
+    backend: Literal["loky", "dask"] = "loky"
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,14 @@ def _alphas(matrix: pd.DataFrame, selected: Selected, how: Bootstrap) -> list[di
         term = f"alpha, {level}"
         try:
             found = agreement_intervals.agreement_intervals(
-                matrix, level, n_boot=how.n, confidence=how.level, seed=how.seed, jobs=how.jobs
+                matrix,
+                level,
+                n_boot=how.n,
+                confidence=how.level,
+                seed=how.seed,
+                jobs=how.jobs,
+                backend=how.backend,
+                scheduler=how.scheduler,
             )
         except StudyError as error:
             rows.append(_refused(term, "Krippendorff", error))

@@ -34,6 +34,15 @@ class Result:
         return _plain({"kind": self.kind, "provenance": self.provenance} | self.values)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A result in full precision, and the words and tables that say it."""
+
+    result: Result
+    text: str
+    loaded: Loaded | None = None
+
+
 def provenance(
     loaded: Loaded,
     selected: Selected | None = None,
@@ -98,9 +107,9 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     _written(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def folder(loaded: Loaded) -> Path | None:
+def folder(loaded: Loaded | None) -> Path | None:
     """Where the results of a study lie; nowhere for a bare file."""
-    return loaded.study.results if loaded.study else None
+    return loaded.study.results if loaded is not None and loaded.study else None
 
 
 def keep(found: Sequence[Result], folder: Path | None, csv: Path | None, *, table: str) -> None:

@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 from analysis.cli import app
 from study.terminal import main
 
-COMMANDS = ("fit", "contrasts", "anova", "ranova", "effects", "reliability", "report")
+COMMANDS = (
+    "fit", "contrasts", "anova", "ranova", "effects", "reliability", "gstudy", "power", "compare", "report"
+)  # fmt: skip
 
 
 def run(*words: str | Path) -> str:
@@ -78,6 +80,79 @@ def test_what_is_asked_of_a_fit_is_printed_kept_and_given_as_csv(command, writte
     assert len(pd.read_csv(tmp_path / "table.csv")) == len(kept["estimates"])
     document = json.loads(run(command, folder, "-m", "fluency", "--json"))
     assert document == kept
+
+
+def test_fit_ordinal_keeps_thresholds_and_stands_beside_the_linear_model(written):
+    folder = written()
+    text = run("fit", folder, "-m", "engagement", "--ordinal")
+    assert "Cumulative logit mixed model of engagement" in text
+    assert "Linear beside ordinal model" in text
+    kept = json.loads((folder / "results" / "ordinal-engagement.json").read_text(encoding="utf-8"))
+    assert kept["thresholds"] and kept["beside_linear"]
+
+
+def test_the_panel_is_seen_rater_by_rater(written):
+    text = run("reliability", written(), "-m", "fluency", "--full", "--bootstrap", "100")
+    for part in ("ICC(3,k)  ICC(C,k)", "Gwet's AC2", "Raters, the severest first", "Without each rater in turn"):
+        assert part in text
+
+
+def test_gstudy_gives_a_row_for_every_size(written):
+    words = ["--n-raters", "3,6", "--n-prompts", "9,18", "--cost", "0.5", "--json"]
+    document = json.loads(run("gstudy", written(), "-m", "fluency", *words))
+    rows = document["estimates"]
+    assert [(r["prompt"], r["rater"]) for r in rows] == [(9, 3), (9, 6), (18, 3), (18, 6)]
+    assert rows[0]["cost"] == 0.5 * rows[0]["n_ratings"] == 0.5 * 3 * 9 * 3
+    assert "limit precision" in document["limit"]
+
+
+def test_power_from_assumed_variances_is_the_closed_form():
+    # Design of 5 sources, 70 prompts, 17 raters: power .46, .70, .87, .96 by 1,000 simulated studies.
+    variances = "source_prompt=0.16,source_rater=0.01,residual=0.4225"
+    sizes = ["--sources", "5", "--n-prompts", "70", "--n-raters", "17", "--difference", "0.15,0.2,0.25,0.3"]
+    document = json.loads(run("power", "--assume", variances, *sizes, "--json"))
+    assert [round(r["power"], 2) for r in document["estimates"]] == [0.46, 0.70, 0.87, 0.96]
+
+
+def test_power_from_a_pilot_names_where_it_comes_from(written):
+    text = run("power", written(), "-m", "fluency", "--n-raters", "6", "--n-prompts", "18", "--difference", "0.3")
+    assert "Power from the fit of fluency (simulated ratings)" in text
+
+
+@pytest.mark.parametrize("more", [[], ["--missing", "0.1"]])
+def test_simulated_power_does_not_depend_on_jobs(more):
+    words = ["power", "--assume", "source_prompt=0.1,source_rater=0.01,residual=0.4", "--n-prompts", "6",
+             "--n-raters", "3", "--difference", "0.5", "--simulate", "100", "--mean", "3", "--scale", "1:5",
+             "--json", *more]  # fmt: skip
+    one, two = (json.loads(run(*words, "--jobs", n))["estimates"] for n in ("1", "2"))
+    assert one == two
+
+
+def test_two_subsets_are_compared_together(written):
+    words = ["-m", "fluency", "--where", "form=affirmative", "--where", "form=negative"]
+    text = run("compare", written(), *words)
+    assert "form=affirmative beside form=negative (simulated ratings); fitted together" in text
+    assert "model_a" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["power", "--assume", "residual=1"], "--n-prompts and --n-raters"),
+        (["power", "--assume", "noise=1", "--n-prompts", "5", "--n-raters", "5"], "component noise is unknown"),
+        (["gstudy", ".", "--n-raters", "5;8"], "write numbers with commas between them"),
+        (["gstudy", ".", "--n-raters", "5.5"], "write whole numbers"),
+        (["gstudy", ".", "--cost-of", "rater"], "write names with numbers"),
+        (["compare", "."], "--with"),
+    ],
+)
+def test_planning_options_are_refused_in_one_sentence(words, says, small, capsys):
+    assert says in refused(capsys, *[str(small) if w == "." else w for w in words])
+
+
+def test_a_condition_that_leaves_nothing_is_refused(small, capsys):
+    words = ["compare", small, "-m", "fluency", "--where", "form=affirmative", "--where", "form=rude"]
+    assert "--where form=rude: no rating; form has" in refused(capsys, *words)
 
 
 def test_reliability_says_targets_raters_and_cells(written):
