@@ -20,6 +20,9 @@ from study.errors import StudyError
 
 Result = TypeVar("Result")
 
+_MOST_DRAWS = 1000  # for ICC and alpha, whose change says little
+_LITTLE = 0.1  # share of the true score below which passing a test means that the scale is at its ceiling
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -41,7 +44,6 @@ class Options:
     alpha_level: Level = "ordinal"
     n_boot: int = 2000
     seed: int = 0
-    jobs: int = 1
     level: float = 0.95
 
 
@@ -94,7 +96,7 @@ def calibrate(comparison: Comparison, options: Options | None = None) -> Calibra
     chosen = options or Options()
     data = comparison.labelled()
     _check_varies(data)
-    boot = {"n_boot": chosen.n_boot, "seed": chosen.seed, "jobs": chosen.jobs, "level": chosen.level}
+    boot = {"n_boot": chosen.n_boot, "seed": chosen.seed, "level": chosen.level}
     tested = {"epsilon": chosen.epsilon, "score": chosen.score, "q": chosen.q, "level": chosen.level}
     alternative = {"pooled": _attempt(alternative_test, data, **tested)}
     if len(data.sources) > 1:
@@ -108,7 +110,7 @@ def calibrate(comparison: Comparison, options: Options | None = None) -> Calibra
         alternative=alternative,
         ceiling=_attempt(leave_one_rater_out, data, **boot),
         prmse=_prmses(data, maps, chosen.level),
-        in_panel=_attempt(in_panel, data, alpha_level=chosen.alpha_level, n_boot=chosen.n_boot, seed=chosen.seed,
+        in_panel=_attempt(in_panel, data, alpha_level=chosen.alpha_level, n_boot=min(chosen.n_boot, _MOST_DRAWS), seed=chosen.seed,
                           level=chosen.level),
         bias=_biases(data, chosen.own_family, chosen.level),
         model_bias=_attempt(unconditional, data, level=chosen.level),
@@ -195,6 +197,8 @@ def _as_good(calibration: Calibration) -> str:
     if isinstance(pooled, Refused):
         return "whether it is as good as a rater cannot be tested"
     beaten = f"beats {int(pooled.beaten.sum())} of {len(pooled.raters)} raters, granted {pooled.epsilon:g}"
+    if pooled.passed and _knows_little(calibration):
+        return f"passes as a rater ({beaten}), but by ties ({100 * pooled.tie:.0f}%) and not by knowledge"
     if not pooled.passed:
         return f"no substitute for a rater ({beaten})"
     unsure = [s for s, t in calibration.alternative.items() if isinstance(t, Refused) or not t.passed]
@@ -204,15 +208,25 @@ def _as_good(calibration: Calibration) -> str:
     return f"as good as a rater ({beaten})"
 
 
+def _knows_little(calibration: Calibration) -> bool:
+    """Whether even the calibrated judge surely explains less than a tenth of the true score."""
+    found = calibration.prmse.get("calibrated")
+    return (
+        found is not None and not isinstance(found, Refused) and found.estimable and found.estimate.high < _LITTLE
+    )
+
+
 def _explained(calibration: Calibration) -> str:
     raw, mapped = calibration.readable_prmse, calibration.prmse.get("calibrated")
     if isinstance(raw, Refused):
         return ""
+    if not raw.estimable and raw.true_variance <= 0:
+        return "the panel's raters agree too little to say what it knows"
     as_it_is = raw.estimate.estimate
     if mapped is None or isinstance(mapped, Refused) or not mapped.readable:
         return f"explains {_share(raw)} of the true score" if raw.readable else ""
     text = f"explains {_share(mapped)} of the true score once calibrated"
-    if raw.status.startswith("not"):
+    if not raw.estimable:
         return text
     return text + (f", {100 * as_it_is:.0f}% as it is" if as_it_is >= 0 else ", nothing as it is")
 
@@ -231,8 +245,8 @@ def _biased(calibration: Calibration) -> str:
     if sure.empty:
         return "no bias between sources found"
     worst = sure.loc[sure["estimate"].abs().idxmax()]
-    verb = "favours" if worst["estimate"] > 0 else "wrongs"
+    verb = "favours" if worst["estimate"] > 0 else "marks down"
     own = ", its own family," if worst["own_family"] else ""
-    more = f" and {len(sure) - 1} more sources unlike the rest" if len(sure) > 1 else ""
-    size = f"{worst['estimate']:+.2f} at the same true score"
+    more = f" (and is biased for {len(sure) - 1} more)" if len(sure) > 1 else ""
+    size = f"{abs(worst['estimate']):.2f} at the same true score"
     return f"{verb} {worst['level']}{own} by {size}{more}: compare sources by the panel"

@@ -1,13 +1,11 @@
 """Does a judge's 4 mean the panel's 4? Ordinal calibration error, with what chance alone would show."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from analysis.stats.chunks import in_chunks
-from analysis.stats.clusters import Estimate, clustered_se, multiplicity, percentiles, sums_by_cluster, t_interval
+from analysis.stats.clusters import Estimate, clustered_se, percentiles, sums_by_cluster, t_interval, weight_blocks
 from study.errors import StudyError
 
 MOST_LEVELS = 20  # distinct scores beyond which they are put into ten bins of equal count
@@ -41,7 +39,6 @@ def calibration_error(
     predicted: np.ndarray | None = None,
     n_boot: int = 2000,
     seed: int = 0,
-    jobs: int = 1,
     level: float = 0.95,
 ) -> CalibrationError:
     """Ordinal calibration error of a judge, clusters resampled for its interval and its chance level.
@@ -66,8 +63,7 @@ def calibration_error(
     sums = sums_by_cluster(_indicator(codes, gap), cluster)
     total = sums.sum(0)
     weight, gaps = total[0::2] / len(score), total[1::2] / total[0::2]
-    task = partial(_draws, sums, gaps)
-    draws = np.concatenate(in_chunks(task, n_boot, seed=seed, size=500, jobs=jobs))
+    draws = np.concatenate([_draws(weights @ sums, gaps) for weights in weight_blocks(len(sums), n_boot, seed)])
     ece = float(weight @ np.abs(gaps))
     error, low, high = percentiles(draws[:, 0], "ECE", level)
     ends = max(0.0, min(2 * ece - high, ece)), max(2 * ece - low, ece)
@@ -103,9 +99,8 @@ def _indicator(codes: np.ndarray, gap: np.ndarray) -> np.ndarray:
     return columns
 
 
-def _draws(sums: np.ndarray, gaps: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n × (ECE of a resample, ECE of a resample whose true gaps are zero)."""
-    drawn = multiplicity(len(sums), n, rng) @ sums
+def _draws(drawn: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """Replicate × (ECE of a resample, ECE of a resample whose true gaps are zero)."""
     counts, shift = drawn[:, 0::2], drawn[:, 1::2]
     size = counts.sum(1)
     return np.column_stack([np.abs(shift).sum(1) / size, np.abs(shift - counts * gaps).sum(1) / size])

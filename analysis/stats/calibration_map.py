@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from study.errors import StudyError
 
 Kind = Literal["linear", "isotonic", "cumulative_logit"]
 KINDS: tuple[Kind, ...] = ("linear", "isotonic", "cumulative_logit")
 MOST_CATEGORIES = 30  # distinct panel ratings up to which they are taken as ordered categories
+_MOST_STEPS = 100
 _RIDGE = 1e-3  # on the slope of the cumulative logit: a judge that separates the categories has no finite slope
 
 
@@ -208,37 +209,50 @@ def _cumulative_logit(score: np.ndarray, panel: np.ndarray) -> CumulativeLogit:
     centre, spread = float(score.mean()), float(score.std())
     standard = (levels - centre) / spread
     share = np.clip(np.cumsum(table.sum(0))[:-1] / table.sum(), 1e-6, 1 - 1e-6)
-    first = special.logit(share)
-    start = np.concatenate([first[:1], np.log(np.maximum(np.diff(first), 1e-3)), [0.0]])
-    best = optimize.minimize(_logit_loss, start, args=(standard, table), jac=True, method="BFGS",
-                             options={"gtol": 1e-6 * table.sum()})  # fmt: skip
-    thresholds, slope = _ordered(best.x)
-    slope = slope / spread
-    return CumulativeLogit(categories, thresholds + slope * centre, float(slope), float(score.min()),
+    start = np.concatenate([special.logit(share), [0.0]])
+    best = _scored(start, standard, table)
+    slope = best[-1] / spread
+    return CumulativeLogit(categories, best[:-1] + slope * centre, float(slope), float(score.min()),
                            float(score.max()))  # fmt: skip
 
 
-def _ordered(x: np.ndarray) -> tuple[np.ndarray, float]:
-    """Thresholds in order, from the first and the logarithms of the steps, and the slope."""
-    return x[0] + np.concatenate([[0.0], np.cumsum(np.exp(x[1:-1]))]), float(x[-1])
+def _scored(x: np.ndarray, level: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Thresholds and slope of the highest likelihood, by Fisher scoring with halved steps."""
+    loss, gradient, information = _logit_loss(x, level, table)
+    for _ in range(_MOST_STEPS):
+        step = np.linalg.solve(information, gradient)
+        while True:
+            tried = x - step
+            ordered = (np.diff(tried[:-1]) > 0).all()
+            found = _logit_loss(tried, level, table) if ordered else (np.inf,)
+            if found[0] <= loss or np.abs(step).max() < 1e-8:
+                break
+            step = step / 2
+        if not found[0] <= loss or np.abs(step).max() < 1e-8:
+            return x
+        x, (loss, gradient, information) = tried, found
+    raise StudyError("the cumulative-logit map did not converge: too few ratings of some category")
 
 
-def _logit_loss(x: np.ndarray, level: np.ndarray, table: np.ndarray) -> tuple[float, np.ndarray]:
-    """Minus the log likelihood with its gradient; a slight ridge on the slope."""
-    thresholds, slope = _ordered(x)
-    below = special.expit(thresholds - slope * level[:, None])
-    p = np.maximum(np.diff(np.pad(below, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1))), axis=1), 1e-300)
-    by_p = table / p
-    by_below = by_p[:, :-1] - by_p[:, 1:]
-    by_eta = by_below * below * (1 - below)
-    by_threshold = by_eta.sum(0)
-    steps = np.exp(x[1:-1])
-    later = np.cumsum(by_threshold[::-1])[::-1]
-    gradient = np.concatenate([[by_threshold.sum()], later[1:] * steps, [-(by_eta * level[:, None]).sum()]])
-    loss = -(table * np.log(p)).sum() + _RIDGE * slope**2 / 2
-    gradient = -gradient
-    gradient[-1] += _RIDGE * slope
-    return float(loss), gradient
+def _logit_loss(x: np.ndarray, level: np.ndarray, table: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Minus the log likelihood, its gradient and the expected information; a slight ridge on the slope."""
+    n, size = len(level), len(x) - 1
+    edges = np.zeros((n, size + 2))
+    edges[:, 1:-1] = below = special.expit(x[:-1] - x[-1] * level[:, None])
+    edges[:, -1] = 1
+    p = np.maximum(np.diff(edges, axis=1), 1e-300)
+    density = below * (1 - below)
+    slopes = np.zeros((n, size + 1, size + 1))
+    at = np.arange(size)
+    slopes[:, at, at], slopes[:, at + 1, at] = density, -density
+    slopes[:, :, -1] = -level[:, None] * slopes[:, :, :-1].sum(2)
+    flat = slopes.reshape(-1, size + 1)
+    gradient = -(table / p).ravel() @ flat
+    information = flat.T @ (flat * (table.sum(1)[:, None] / p).reshape(-1, 1))
+    loss = float(-(table * np.log(p)).sum() + _RIDGE * x[-1] ** 2 / 2)
+    gradient[-1] += _RIDGE * x[-1]
+    information[-1, -1] += _RIDGE
+    return loss, gradient, information
 
 
 def _mean(panel: np.ndarray) -> np.ndarray:

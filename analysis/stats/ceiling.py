@@ -1,13 +1,15 @@
 """How the judge does beside the raters on the same target, and what it does to the panel's agreement."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from analysis.stats.agreement import Level, icc, krippendorff_alpha, value_counts
 from analysis.stats.agreement_intervals import coefficients
-from analysis.stats.clusters import Estimate, bootstrap, bootstrapped, multiplicity, percentiles, sums_by_cluster
+from analysis.stats.clusters import Estimate, bootstrap, bootstrapped, percentiles, sums_by_cluster, weight_blocks
 from analysis.stats.comparison import Comparison
 from analysis.stats.pairs import counts_within
 from study.errors import StudyError
@@ -33,7 +35,7 @@ class Ceiling:
 
 
 def leave_one_rater_out(
-    comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, jobs: int = 1, level: float = 0.95
+    comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, level: float = 0.95
 ) -> Ceiling:
     """Judge and rater j against the mean of the other raters, for each j, with a bootstrap over clusters.
 
@@ -68,7 +70,7 @@ def leave_one_rater_out(
     names = [data.raters[j] for j, _ in blocks]
     measured = _Measures(len(blocks))
     values = measured(sums.sum(0)[None, :])[0].reshape(3, len(MEASURES))
-    draws = bootstrap(sums, measured, n_boot=n_boot, seed=seed, jobs=jobs)
+    draws = bootstrap(sums, measured, n_boot=n_boot, seed=seed)
     terms = [f"{m}: {who}" for who in ("raters", "judge", "judge − raters") for m in MEASURES]
     shown = [i for i, t in enumerate(terms) if pairs or not t.startswith("pairwise")]
     if not pairs:
@@ -169,16 +171,15 @@ def in_panel(
     if not complete:
         notes += ("some cells are unrated: ICC(A,1), which needs all, is left out; see alpha",)
     codes = np.unique(data.cluster, return_inverse=True)[1]
-    weights = multiplicity(codes.max() + 1, n_boot, np.random.default_rng(seed))[:, codes]
     point, draws = {}, {}
     for name, table in tables.items():
         frame = pd.DataFrame(table)
         point[f"alpha: {name}"] = krippendorff_alpha(frame, alpha_level)
-        draws[f"alpha: {name}"] = _alpha_draws(frame, weights, alpha_level)
+        draws[f"alpha: {name}"] = _resampled(partial(_alpha_draws, frame, alpha_level), codes, n_boot, seed)
         if complete:
             six = icc(frame).set_index("term")
             point[f"ICC(A,1): {name}"] = float(six.loc["ICC(2,1)", "estimate"])
-            draws[f"ICC(A,1): {name}"] = _icc_draws(table, weights)
+            draws[f"ICC(A,1): {name}"] = _resampled(partial(_icc_draws, table), codes, n_boot, seed)
     estimates = []
     for measure in ("ICC(A,1)", "alpha") if complete else ("alpha",):
         before, after = f"{measure}: panel", f"{measure}: with judge"
@@ -190,7 +191,15 @@ def in_panel(
     return InPanel(estimates, alpha_level, notes)
 
 
-def _alpha_draws(table: pd.DataFrame, weights: np.ndarray, alpha_level: Level) -> np.ndarray:
+def _resampled(
+    statistic: Callable[[np.ndarray], np.ndarray], codes: np.ndarray, n_boot: int, seed: int
+) -> np.ndarray:
+    """A statistic of item multiplicities, whose clusters are drawn with replacement."""
+    blocks = weight_blocks(codes.max() + 1, n_boot, seed, wide=len(codes))
+    return np.concatenate([statistic(weights[:, codes]) for weights in blocks])
+
+
+def _alpha_draws(table: pd.DataFrame, alpha_level: Level, weights: np.ndarray) -> np.ndarray:
     if alpha_level == "interval":
         return _interval_alpha(table.to_numpy(float), weights)
     counts, values = value_counts(table)

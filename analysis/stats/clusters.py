@@ -4,19 +4,19 @@ Every statistic here is either a mean, or a function of sums over items. A resam
 matrix product, so that a thousand replicates cost about as much as one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
-from analysis.stats.chunks import in_chunks
 from study.errors import StudyError
 
 FEWEST = 10  # clusters below which a cluster-t interval is refused
 FEW = 30  # clusters below which it comes with a warning
+CELLS_AT_ONCE = 2_000_000  # replicate × cluster cells held at once: 16 MB
 
 Alternative = Literal["two-sided", "larger", "smaller"]
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -113,7 +113,7 @@ def t_interval(
     if not np.isfinite(error) or df < 1:
         return np.nan, np.nan
     tail = (1 - level) / 2 if alternative == "two-sided" else 1 - level
-    estimate, reach = float(estimate), float(stats.t.ppf(1 - tail, df) * error)
+    estimate, reach = float(estimate), float(t_quantile(1 - tail, df) * error)
     low = -np.inf if alternative == "smaller" else estimate - reach
     high = np.inf if alternative == "larger" else estimate + reach
     return low, high
@@ -132,8 +132,17 @@ def t_test(
     else:
         t = difference / error
     if alternative == "two-sided":
-        return float(t), float(2 * stats.t.sf(abs(t), df))
-    return float(t), float(stats.t.sf(t, df) if alternative == "larger" else stats.t.cdf(t, df))
+        return float(t), 2 * _t_below(-abs(t), df)
+    return float(t), _t_below(-t if alternative == "larger" else t, df)
+
+
+def t_quantile(p: float, df: float) -> float:
+    """Student's quantile; the normal's where `df` is infinite."""
+    return float(special.ndtri(p) if np.isinf(df) else special.stdtrit(df, p))
+
+
+def _t_below(t: float, df: float) -> float:
+    return float(special.ndtr(t) if np.isinf(df) else special.stdtr(df, t))
 
 
 def sums_by_cluster(columns: np.ndarray, cluster: np.ndarray) -> np.ndarray:
@@ -175,21 +184,28 @@ def jackknife_covariance(sums: np.ndarray, statistic: Statistic) -> tuple[np.nda
     return estimates, (groups - 1) / groups * centred.T @ centred
 
 
-def bootstrap(
-    sums: np.ndarray,
-    statistic: Statistic,
-    *,
-    n_boot: int = 2000,
-    seed: int = 0,
-    jobs: int = 1,
-) -> np.ndarray:
+def bootstrap(sums: np.ndarray, statistic: Statistic, *, n_boot: int = 2000, seed: int = 0) -> np.ndarray:
     """n_boot × term values of a function of sums, clusters drawn with replacement.
 
-    The same numbers for any number of `jobs`.
+    The same seed draws the same clusters for every statistic, so that differences of statistics are paired.
     """
-    size = max(50, min(500, 4_000_000 // max(1, sums.shape[1])))
-    task = partial(_replicates, sums, statistic)
-    return np.concatenate(in_chunks(task, n_boot, seed=seed, size=size, jobs=jobs))
+    blocks = weight_blocks(len(sums), n_boot, seed)
+    return np.concatenate([np.asarray(statistic(weights @ sums)) for weights in blocks])
+
+
+def weight_blocks(groups: int, n_boot: int, seed: int, wide: int = 0) -> Iterator[np.ndarray]:
+    """Replicate × cluster multiplicities, block by block; `wide` is the longest row that is made of them."""
+    rows = max(1, min(n_boot, CELLS_AT_ONCE // max(groups, wide)))
+    for block, start in enumerate(range(0, n_boot, rows)):
+        yield _weights(groups, min(rows, n_boot - start), seed, block)
+
+
+@lru_cache(maxsize=8)
+def _weights(groups: int, rows: int, seed: int, block: int) -> np.ndarray:
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    weights = multiplicity(groups, rows, rng)
+    weights.flags.writeable = False
+    return weights
 
 
 def percentiles(draws: np.ndarray, term: str, level: float = 0.95) -> tuple[float, float, float]:
@@ -225,7 +241,3 @@ def multiplicity(groups: int, n: int, rng: np.random.Generator) -> np.ndarray:
     """How often each of `groups` clusters is drawn in each of n samples with replacement."""
     drawn = rng.integers(0, groups, (n, groups)) + groups * np.arange(n)[:, None]
     return np.bincount(drawn.ravel(), minlength=n * groups).reshape(n, groups).astype(float)
-
-
-def _replicates(sums: np.ndarray, statistic: Statistic, n: int, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(statistic(multiplicity(len(sums), n, rng) @ sums))

@@ -6,6 +6,7 @@ the reference is compared with the others.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -59,19 +60,17 @@ class Comparison:
         total = np.where(np.isfinite(self.panel), self.panel, 0).sum(1)
         return np.divide(total, counts, out=np.full(self.n, np.nan), where=counts > 0)
 
-    @property
+    @cached_property
     def sources(self) -> list[str]:
         """The sources that occur, in the study's order."""
-        if "source" not in self.items:
-            return []
-        return [s for s in pd.Categorical(self.items["source"]).categories if (self.items["source"] == s).any()]
+        return self.codes("source")[1] if "source" in self.items else []
 
     def keep(self, rows: np.ndarray) -> "Comparison":
-        """The comparison on some of its items."""
+        """The comparison on some of its items, by a mask or by their places."""
         again = self.again[rows] if self.again.size else self.again
         return replace(
             self, score=self.score[rows], panel=self.panel[rows], cluster=self.cluster[rows], again=again,
-            items=self.items[rows].reset_index(drop=True),
+            items=self.items.iloc[rows].reset_index(drop=True),
         )  # fmt: skip
 
     def labelled(self) -> "Comparison":
@@ -101,7 +100,9 @@ class Comparison:
 
     def codes(self, column: str) -> tuple[np.ndarray, list[str]]:
         """An item column as codes and its levels, in the study's order."""
-        values = pd.Categorical(self.items[column]).remove_unused_categories()
+        values = pd.Categorical(self.items[column])
+        if len(np.unique(values.codes)) < len(values.categories):
+            values = values.remove_unused_categories()
         return np.asarray(values.codes, int), [str(c) for c in values.categories]
 
 
@@ -113,6 +114,7 @@ def compare(
     metric: str | None = None,
     unit: str | None = None,
     scale: tuple[float, float] | None = None,
+    alone: bool = False,
 ) -> list[Comparison]:
     """Each of `raters` beside the reference panel, on every item that the one or the other rated.
 
@@ -124,13 +126,15 @@ def compare(
     metric : needed where the frame holds several
     unit : what is drawn independently: prompt, case or label; prompts where items have them, cases for encounters
     scale : lowest and highest possible score; the range found if not given
+    alone : nobody to compare with: the panel stays empty
 
     Raises
     ------
     StudyError : for an unknown rater, a metric without ratings, an empty panel, a rating given twice
     """
     rows = _metric_rows(frame, metric)
-    names, panel_names = _names(rows, raters, "compare"), _names(rows, reference, "compare with")
+    names = _names(rows, raters, "compare")
+    panel_names = [] if alone else _names(rows, reference, "compare with")
     ok = (
         rows[(rows["status"] == "ok") & rows["score"].notna()] if "status" in rows else rows.dropna(subset="score")
     )
@@ -147,7 +151,7 @@ def compare(
     cluster = pd.factorize(items[unit].astype(str))[0]
     low, high = scale or (float(ok["score"].min()), float(ok["score"].max()))
     return [
-        _one(name, rows, ok, wide, [p for p in panel_names if p != name], items, cluster, unit, (low, high))
+        _one(name, rows, ok, wide, _rest(panel_names, name, alone), items, cluster, unit, (low, high))
         for name in names
     ]
 
@@ -203,8 +207,6 @@ def _one(
     scale: tuple[float, float],
 ) -> Comparison:
     metric = str(rows["metric"].iloc[0]) if "metric" in rows else "score"
-    if not panel:
-        raise StudyError(f"{name} would be compared with nobody: name a reference panel without it")
     absent = [p for p in (name, *panel) if p not in wide.columns]
     if absent:
         raise StudyError(f"{', '.join(absent)} gave no usable rating of {metric}")
@@ -218,6 +220,13 @@ def _one(
         notes=_notes(unit),
     )  # fmt: skip
     return whole if kept.all() else whole.keep(kept)
+
+
+def _rest(panel: list[str], name: str, alone: bool) -> list[str]:
+    rest = [p for p in panel if p != name]
+    if not rest and not alone:
+        raise StudyError(f"{name} would be compared with nobody: name a reference panel without it")
+    return rest
 
 
 def _metric_rows(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:

@@ -42,9 +42,7 @@ class MapReport:
     notes: tuple[str, ...] = ()
 
 
-def map_report(
-    comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, jobs: int = 1, level: float = 0.95
-) -> MapReport:
+def map_report(comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, level: float = 0.95) -> MapReport:
     """Every map, cross-fitted by clusters, by cases and by sources, beside the judge as it is.
 
     Raises
@@ -82,9 +80,9 @@ def map_report(
         errors=errors, best=best, fitted=fitted, read_as=read[best],
         residual_sd=float(np.std(mean - read[best], ddof=1)),
         sources=sources, gap=_range(sources, "panel"), gap_read=_range(sources, "read_as"),
-        error=calibration_error(data.score, mean, data.cluster, n_boot=n_boot, seed=seed, jobs=jobs, level=level),
+        error=calibration_error(data.score, mean, data.cluster, n_boot=n_boot, seed=seed, level=level),
         error_read=calibration_error(data.score, mean, data.cluster, predicted=read[best], n_boot=n_boot,
-                                     seed=seed, jobs=jobs, level=level),
+                                     seed=seed, level=level),
         notes=notes,
     )  # fmt: skip
 

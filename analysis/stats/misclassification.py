@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from study.errors import StudyError
 
@@ -60,7 +60,7 @@ def rogan_gladen(
     """
     _check(n, specificity, sensitivity, negatives, positives)
     theta, error = _delta(rate, n, specificity, sensitivity, negatives, positives)
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = float(special.ndtri((1 + level) / 2))
     p = (n * rate + z**2 / 2) / (n + z**2)
     q0, q1 = (negatives * specificity + 1) / (negatives + 2), (positives * sensitivity + 1) / (positives + 2)
     middle, reach = _delta(p, n + z**2, q0, q1, negatives + 2, positives + 2)
@@ -105,8 +105,8 @@ def clopper_pearson(yes: int, n: int, level: float = 0.95) -> tuple[float, float
     if n < 1 or not 0 <= yes <= n:
         raise StudyError(f"{yes} of {n}: a share needs at least one item, and no more than all")
     tail = (1 - level) / 2
-    low = float(stats.beta.ppf(tail, yes, n - yes + 1)) if yes else 0.0
-    high = float(stats.beta.ppf(1 - tail, yes + 1, n - yes)) if yes < n else 1.0
+    low = float(special.betaincinv(yes, n - yes + 1, tail)) if yes else 0.0
+    high = float(special.betaincinv(yes + 1, n - yes, 1 - tail)) if yes < n else 1.0
     return low, high
 
 

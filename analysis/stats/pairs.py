@@ -147,7 +147,30 @@ def tie_thresholds(
     """
     gold, metric = _pair_of_arrays(gold, metric)
     group = np.zeros(len(gold), int) if group is None else np.asarray(group)
-    difference, up, also = _differences(gold, metric, group)
+    difference, up, also, _ = _differences(gold, metric, group)
+    return _thresholds(difference, up, also)
+
+
+def cross_fitted_accuracy(
+    gold: np.ndarray, metric: np.ndarray, group: np.ndarray, fold: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Accuracy with the tie threshold chosen on the other folds, and the threshold of each fold."""
+    difference, up, also, of = _differences(np.asarray(gold, float), np.asarray(metric, float), np.asarray(group))
+    fold_of = dict(zip(group.tolist(), fold.tolist(), strict=True))
+    tested = np.array([fold_of[g] for g in of.tolist()])
+    right, chosen = 0, []
+    for f in np.unique(tested):
+        here = tested == f
+        thresholds, accuracies = _thresholds(difference[~here], up[~here], also[~here])
+        epsilon = float(thresholds[int(np.argmax(accuracies))])
+        read = np.where(difference[here] <= epsilon + CLOSE, 0, also[here])
+        right += int((read == up[here]).sum())
+        chosen.append(epsilon)
+    return right / len(difference), np.array(chosen)
+
+
+def _thresholds(difference: np.ndarray, up: np.ndarray, also: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every threshold that matters and its accuracy, from pairs."""
     order = np.argsort(difference, kind="stable")
     difference, right_as_tie, right_as_order = difference[order], (up == 0)[order], (up == also)[order]
     right_as_order &= ~right_as_tie
@@ -162,35 +185,16 @@ def tie_thresholds(
     return thresholds, right / len(difference)
 
 
-def cross_fitted_accuracy(
-    gold: np.ndarray, metric: np.ndarray, group: np.ndarray, fold: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """Accuracy with the tie threshold chosen on the other folds, and the threshold of each fold."""
-    right = total = 0.0
-    chosen = []
-    for f in np.unique(fold):
-        test, train = fold == f, fold != f
-        thresholds, accuracies = tie_thresholds(gold[train], metric[train], group[train])
-        epsilon = float(thresholds[int(np.argmax(accuracies))])
-        counts = counts_within(gold[test], metric[test], group[test], epsilon).summed()
-        right += counts.concordant + counts.tied_both
-        total += counts.total
-        chosen.append(epsilon)
-    if not total:
-        raise StudyError("no fold has two items in one group: there is no pair to order")
-    return float(right / total), np.array(chosen)
-
-
 def _differences(
     gold: np.ndarray, metric: np.ndarray, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """|metric difference|, gold's sign and metric's sign of every pair inside a group."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """|metric difference|, gold's sign, metric's sign and the group of every pair inside a group."""
     parts = []
     for g in np.unique(group):
         rows = np.flatnonzero(group == g)
         first, second = np.triu_indices(len(rows), 1)
         up, also = gold[rows[first]] - gold[rows[second]], metric[rows[first]] - metric[rows[second]]
-        parts.append((np.abs(also), _signs(up, CLOSE), _signs(also, CLOSE)))
+        parts.append((np.abs(also), _signs(up, CLOSE), _signs(also, CLOSE), np.full(len(up), g)))
     joined = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(joined[0]):
         raise StudyError("no group has two items: there is no pair to order")

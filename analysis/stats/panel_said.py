@@ -1,16 +1,17 @@
 """What would the panel have said of items that only the judge rated? Means by source and their differences."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from analysis.stats.clusters import Estimate, cluster_mean, enough, sums_by_cluster, t_interval
+from analysis.stats.clusters import Estimate, cluster_mean, enough, t_interval
 from analysis.stats.comparison import Comparison
 from analysis.stats.misclassification import Rate, clopper_pearson, from_counts
 from analysis.stats.prediction_powered import Moments, Powered, effective_size, moments, needed, of_moments
 from study.errors import StudyError
 
+_NOBODY = np.empty((0, 2))
 _TIMES = (1, 2, 10)  # judged units per panel unit for which the effective size is shown
 
 
@@ -20,8 +21,8 @@ class PanelSaid:
 
     `means` and `differences` have broom columns and, beside them, those of the panel alone (`panel_…`), `tuning`,
     `correlation`, `n_effective`, `n_labelled`, `n_unlabelled`. `gain` tells, by source, what judged units
-    would add: `times` as many judged as rated, `n_effective`, `needed` panel units for the wanted width. `overall` weighs
-    sources alike.
+    would add: `times` as many judged as rated, `n_effective`, `needed` panel units for the wanted width.
+    `overall` weighs sources alike.
     """
 
     means: pd.DataFrame
@@ -69,12 +70,10 @@ def panel_said(comparison: Comparison, *, width: float | None = None, level: flo
             "the panel rated every judged item, so the judge adds nothing to these means: it helps for new "
             "prompts, which the panel need not rate; the gain is shown by source"
         )
-    sources = labelled.sources or [None]
+    seen, unseen = _units(labelled), _units(rest)
     means, kept, gain = [], {}, []
-    for source in sources:
-        name = source or "all"
-        here = _units(labelled, source)
-        more = _units(rest, source)
+    for name, cells in seen.items():
+        here, more = _filled(cells), _filled(unseen.get(name, _NOBODY))
         if len(here) < 2:
             notes.append(f"{name}: fewer than two {labelled.unit}s rated by the panel")
             continue
@@ -84,7 +83,7 @@ def panel_said(comparison: Comparison, *, width: float | None = None, level: flo
         else:
             means.append(_plain_row(name, here, level))
         gain += _gain(name, here, width, level)
-    differences = _differences(labelled, rest, sources, level) if len(sources) > 1 else pd.DataFrame()
+    differences = _differences(seen, unseen, level)
     overall = _overall(labelled, rest, kept, level)
     return PanelSaid(pd.DataFrame(means), differences, overall, pd.DataFrame(gain), width, kept, tuple(notes))
 
@@ -114,14 +113,19 @@ def low_rate(comparison: Comparison, threshold: float | None = None, *, level: f
     return LowRate(threshold, pd.DataFrame(counts), pd.DataFrame(errors), corrected, refused)
 
 
-def _units(data: Comparison, source: str | None) -> np.ndarray:
-    """Unit × (panel mean, judge) of one source, units of the cluster; judge only where the panel is missing."""
-    part = data if source is None else data.of_source(source)
-    if not part.n:
-        return np.empty((0, 2))
-    mean = np.where(np.isfinite(part.panel_mean), part.panel_mean, 0)
-    sums = sums_by_cluster(np.column_stack([np.ones(part.n), mean, part.score]), part.cluster)
-    return sums[:, 1:] / sums[:, :1]
+def _units(data: Comparison) -> dict[str, np.ndarray]:
+    """By source: unit × (panel mean, judge), nan where the source has no item; the panel is 0 where it is silent."""
+    if not data.n:
+        return {}
+    if not data.sources:
+        data = replace(data, items=data.items.assign(source="all"))
+    panel = data.crossed(np.where(data.counts > 0, data.panel_mean, 0.0))
+    judge = data.crossed(data.score)
+    return {s: np.column_stack([panel[i], judge[i]]) for i, s in enumerate(data.codes("source")[1])}
+
+
+def _filled(cells: np.ndarray) -> np.ndarray:
+    return cells[np.isfinite(cells).all(1)]
 
 
 def _powered_row(name: str, found: Powered) -> dict[str, float | str | int]:
@@ -159,11 +163,13 @@ def _gain(name: str, here: np.ndarray, width: float, level: float) -> list[dict[
     return rows
 
 
-def _differences(labelled: Comparison, rest: Comparison, sources: list[str | None], level: float) -> pd.DataFrame:
-    """Each source less the first, on the prompts that have both."""
-    first, rows = sources[0], []
-    for source in sources[1:]:
-        here, more = _paired(labelled, source, first), _paired(rest, source, first)
+def _differences(seen: dict[str, np.ndarray], unseen: dict[str, np.ndarray], level: float) -> pd.DataFrame:
+    """Each source less the first, on the units that have both."""
+    first, *others = seen
+    rows = []
+    for source in others:
+        here = _filled(seen[source] - seen[first])
+        more = _filled(unseen[source] - unseen[first]) if {source, first} <= set(unseen) else _NOBODY
         if len(here) < 2:
             continue
         name = f"{source} − {first}"
@@ -172,17 +178,6 @@ def _differences(labelled: Comparison, rest: Comparison, sources: list[str | Non
         else:
             rows.append(_plain_row(name, here, level))
     return pd.DataFrame(rows)
-
-
-def _paired(data: Comparison, one: str | None, other: str | None) -> np.ndarray:
-    if not data.n:
-        return np.empty((0, 2))
-    parts = [data.of_source(str(s)) for s in (one, other)]
-    if not parts[0].n or not parts[1].n:
-        return np.empty((0, 2))
-    shared = np.intersect1d(parts[0].cluster, parts[1].cluster)
-    found = [_units(p.keep(np.isin(p.cluster, shared)), None) for p in parts]
-    return found[0] - found[1]
 
 
 def _overall(labelled: Comparison, rest: Comparison, kept: dict[str, Moments], level: float) -> Estimate | None:

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
-from analysis.stats.clusters import FEW, FEWEST, Alternative, Estimate, sums_by_cluster, t_interval, t_test
+from analysis.stats.clusters import (
+    FEW,
+    FEWEST,
+    Alternative,
+    Estimate,
+    sums_by_cluster,
+    t_interval,
+    t_quantile,
+    t_test,
+)
 from study.errors import StudyError
 
 Tuning = float | Literal["tuned"]
@@ -194,7 +202,7 @@ def needed(sd: float, correlation: float, width: float, n_judged: float, level: 
     def wide(n: int) -> float:
         share = 1.0 if np.isinf(n_judged) else max(n_judged - n, 0) / n_judged
         error = sd / np.sqrt(n) * np.sqrt(1 - correlation**2 * share)
-        return 2 * float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+        return 2 * t_quantile((1 + level) / 2, n - 1.0) * error
 
     low, high = 2, int(min(n_judged, _MOST_CLUSTERS))
     if high < 2 or wide(high) > width:

@@ -27,7 +27,13 @@ class Prmse:
 
     @property
     def readable(self) -> bool:
+        """Whether the estimate is a share."""
         return self.status == "ok"
+
+    @property
+    def estimable(self) -> bool:
+        """Whether the estimate means anything; below 0 it does."""
+        return not self.status.startswith("not estimable")
 
 
 def prmse(

@@ -41,9 +41,7 @@ class RankReport:
     notes: tuple[str, ...] = ()
 
 
-def rank_report(
-    comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, jobs: int = 1, level: float = 0.95
-) -> RankReport:
+def rank_report(comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, level: float = 0.95) -> RankReport:
     """Pairwise accuracy with ties, relatives of tau, and soft pairwise accuracy of sources.
 
     Raises
@@ -68,7 +66,7 @@ def rank_report(
         panel, judge, lost = _crossed(data, mean)
         if lost:
             notes.append(f"{lost} {data.unit}s lack a source and are left out of soft pairwise accuracy")
-        soft, detail = _soft(panel, judge, data, n_boot, seed, jobs, level, rng)
+        soft, detail = _soft(panel, judge, data, n_boot, seed, level, rng)
         correlations = _correlations(panel, judge)
         n_pairs = len(data.sources) * (len(data.sources) - 1) // 2
         if n_pairs <= _FEWEST_PAIRS:
@@ -135,13 +133,12 @@ def _soft(
     data: Comparison,
     n_boot: int,
     seed: int,
-    jobs: int,
     level: float,
     rng: np.random.Generator,
 ) -> tuple[Estimate, SoftAccuracy]:
     detail = soft_pairwise_accuracy(panel, judge, rng=rng)
     sums = sums_by_cluster(soft_columns(panel, judge), np.arange(panel.shape[1]))
-    draws = bootstrap(sums, _OfSums(len(panel)), n_boot=n_boot, seed=seed, jobs=jobs)
+    draws = bootstrap(sums, _OfSums(len(panel)), n_boot=n_boot, seed=seed)
     made = bootstrapped(np.array([detail.estimate]), draws, ["soft pairwise accuracy"], panel.size, panel.shape[1],
                         level)  # fmt: skip
     return made[0], detail

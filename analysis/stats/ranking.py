@@ -6,7 +6,7 @@ from itertools import product
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from analysis.stats import pairs
 from study.errors import StudyError
@@ -85,7 +85,7 @@ def soft_accuracy_of_sums(sums: np.ndarray, n_sources: int) -> np.ndarray:
     parts = sums.reshape(*sums.shape[:-1], 4, n_pairs)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = [parts[..., i, :] / np.sqrt(parts[..., i + 1, :]) for i in (0, 2)]
-    p = [stats.norm.sf(np.where(np.isfinite(each), each, 0.0)) for each in z]
+    p = [special.ndtr(-np.where(np.isfinite(each), each, 0.0)) for each in z]
     return 1 - np.abs(p[0] - p[1]).mean(-1, keepdims=True)
 
 
@@ -171,7 +171,7 @@ def williams_test(r_first: float, r_second: float, r_between: float, n: int) -> 
     mean = (r_first + r_second) / 2
     below = 2 * k * (n - 1) / (n - 3) + mean**2 * (1 - r_between) ** 3
     t = (r_first - r_second) * np.sqrt((n - 1) * (1 + r_between)) / np.sqrt(below)
-    return float(stats.t.sf(t, n - 3))
+    return float(special.stdtr(n - 3, -t))
 
 
 def grouped_correlation(

@@ -40,11 +40,6 @@ def test_a_judge_like_the_raters_lies_at_the_ceiling():
         assert difference.low < 0 < difference.high
 
 
-def test_numbers_do_not_depend_on_jobs():
-    one, two = (leave_one_rater_out(crossed(), n_boot=1200, seed=4, jobs=jobs).estimates for jobs in (1, 2))
-    assert one == two
-
-
 def test_one_rater_has_no_rest():
     with pytest.raises(StudyError, match="needs two raters"):
         leave_one_rater_out(of_arrays([1, 2, 3], [[1], [2], [3]]))
