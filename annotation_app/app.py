@@ -28,7 +28,7 @@ def show() -> None:
     try:
         database = session.database()
         with database.reading() as connection:
-            visit = session.arrive(connection, st.context.cookies.get(session.COOKIE), database.now())
+            visit = session.arrive(database, connection, st.context.cookies.get(session.COOKIE))
         if visit is None:
             parts.stranger()
             return

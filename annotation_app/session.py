@@ -17,7 +17,7 @@ from study.records import Metric
 from study.store import consents, people, ratings, references, schema, seals, traces, training
 from study.store.database import Conflict, Database, StoreError, open_database
 from study.store.people import Person
-from study.store.ratings import Item, Mark, Progress, Turn
+from study.store.ratings import Item, Mark, Turn
 
 log = logging.getLogger("crossed.app")
 
@@ -25,6 +25,11 @@ COOKIE = "crossed_visit"
 _PAUSE_SECONDS = 600  # longer gaps between two ratings are pauses, not work
 _opened: dict[str, Database] = {}
 _opening = threading.Lock()
+# Facts that the database's own rules keep from changing; losing them costs a query, never a rating.
+_facts_known: dict[Database, "Facts"] = {}
+_scenes_known: dict[tuple[Database, str, int], "Scene"] = {}
+_ready_to_rate: set[tuple[Database, str]] = set()
+_MOST_SCENES = 5_000
 
 
 @dataclass(frozen=True)
@@ -39,20 +44,56 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Everything that the rating page shows of one position."""
+class Facts:
+    """What never changes once a study is founded."""
+
+    title: str
+    settings: Mapping[str, object]
+    metrics: list[Metric]
+    main_metrics: list[Metric]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What never changes at one position of one rater's order.
+
+    name : the position's meaningless name on the wire · place, places : within its block
+    cells, positions, blocks : of the whole order
+    """
 
     item: Item
     name: str
     case: tuple[str, Mapping[str, str]]
     turns: list[Turn]
     metrics: list[Metric]
+    place: int
+    places: int
+    cells: int
+    positions: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Everything that the rating page shows of one position."""
+
+    scene: Scene
     marks: dict[str, Mark]
     note: traces.Note
     draft: str | None
-    progress: Progress
-    place: int
-    places: int
+    rated: int
+
+    @property
+    def item(self) -> Item:
+        return self.scene.item
+
+    @property
+    def name(self) -> str:
+        return self.scene.name
+
+    @property
+    def metrics(self) -> list[Metric]:
+        return self.scene.metrics
 
 
 @dataclass(frozen=True)
@@ -89,44 +130,32 @@ def database() -> Database:
         return _opened[url]
 
 
-def arrive(connection: sa.Connection, cookie: str | None, now: str) -> Visit | None:
+def arrive(database: Database, connection: sa.Connection, cookie: str | None) -> Visit | None:
     """The visit that a cookie stands for; None for strangers and for people who have left."""
-    person = people.visitor(connection, cookie, now)
+    person = people.visitor(connection, cookie, database.now())
     if person is None:
         return None
-    study = connection.execute(sa.select(schema.study)).one()
-    settings = json.loads(study.settings)
-    phase = _phase(connection, person, settings)
-    return Visit(person, phase, study.title, settings["content_language"], settings)
+    facts = _facts(database, connection)
+    phase = _phase(connection, person, facts.settings, (database, person.person_id))
+    return Visit(person, phase, facts.title, facts.settings["content_language"], facts.settings)
 
 
 def consent_version(settings: Mapping[str, object]) -> str:
     return str(settings.get("consent_version", "1"))
 
 
-def desk(connection: sa.Connection, person_id: str) -> Desk | None:
+def desk(database: Database, connection: sa.Connection, person_id: str) -> Desk | None:
     """The rating page at the rater's cursor; None where nothing is assigned, or behind the last item."""
-    progress = ratings.progress(connection, person_id)
-    item = ratings.item_at(connection, person_id, progress.position)
-    if item is None:
+    position, rated = ratings.standing(connection, person_id)
+    scene = _scene(database, connection, person_id, position)
+    if scene is None:
         return None
-    a = schema.assignment
-    block = sa.select(sa.func.min(a.c.position), sa.func.count()).where(
-        a.c.person_id == person_id, a.c.block == item.block
-    )
-    first, places = connection.execute(block).one()
     return Desk(
-        item=item,
-        name=ratings.opaque(connection, person_id, item.position),
-        case=ratings.case_sheet(connection, item.case_id),
-        turns=ratings.dialogue(connection, item),
-        metrics=[m for m in ratings.metrics(connection) if m.item == item.kind],
-        marks=ratings.marks(connection, person_id, item.position),
-        note=traces.note_at(connection, person_id, item.position),
-        draft=traces.draft_at(connection, person_id, f"note {item.position}"),
-        progress=progress,
-        place=item.position - first + 1,
-        places=places,
+        scene=scene,
+        marks=ratings.marks(connection, person_id, position),
+        note=traces.note_at(connection, person_id, position),
+        draft=traces.draft_at(connection, person_id, f"note {position}"),
+        rated=rated,
     )
 
 
@@ -274,11 +303,61 @@ class Training:
         return not self.passed and sum(a.stage == "post" for a in self.done) >= marking.TESTS
 
 
-def _phase(connection: sa.Connection, person: Person, settings: Mapping[str, object]) -> str:
+def main_metrics(database: Database, connection: sa.Connection) -> list[Metric]:
+    """The study's own metrics, without what it asks beside them."""
+    return _facts(database, connection).main_metrics
+
+
+def _facts(database: Database, connection: sa.Connection) -> Facts:
+    if database not in _facts_known:
+        study = connection.execute(sa.select(schema.study)).one()
+        _facts_known[database] = Facts(
+            study.title,
+            json.loads(study.settings),
+            ratings.metrics(connection),
+            ratings.metrics(connection, "main"),
+        )
+    return _facts_known[database]
+
+
+def _scene(database: Database, connection: sa.Connection, person_id: str, position: int) -> Scene | None:
+    key = (database, person_id, position)
+    if key not in _scenes_known:
+        item = ratings.item_at(connection, person_id, position)
+        if item is None:
+            return None
+        if len(_scenes_known) >= _MOST_SCENES:
+            _scenes_known.clear()
+        a = schema.assignment
+        within = sa.select(sa.func.min(a.c.position), sa.func.count()).where(
+            a.c.person_id == person_id, a.c.block == item.block
+        )
+        first, places = connection.execute(within).one()
+        whole = ratings.progress(connection, person_id)
+        _scenes_known[key] = Scene(
+            item=item,
+            name=ratings.opaque(connection, person_id, position),
+            case=ratings.case_sheet(connection, item.case_id),
+            turns=ratings.dialogue(connection, item),
+            metrics=[m for m in _facts(database, connection).metrics if m.item == item.kind],
+            place=position - first + 1,
+            places=places,
+            cells=whole.cells,
+            positions=whole.positions,
+            blocks=whole.blocks,
+        )
+    return _scenes_known[key]
+
+
+def _phase(
+    connection: sa.Connection, person: Person, settings: Mapping[str, object], who: tuple[Database, str]
+) -> str:
     if person.role == "coordinator":
         return "coordinate"
     if seals.locked(connection):
         return "closed"
+    if who in _ready_to_rate:
+        return "rate"
     if not consents.agreed(connection, person.person_id, consent_version(settings)):
         return "consent"
     if person.role == "expert":
@@ -289,6 +368,7 @@ def _phase(connection: sa.Connection, person: Person, settings: Mapping[str, obj
     trained = taken & {"trained", "admitted"}
     if not trained and connection.execute(sa.select(schema.anchor.c.form).limit(1)).first():
         return "training"
+    _ready_to_rate.add(who)
     return "rate"
 
 

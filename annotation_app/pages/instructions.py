@@ -22,12 +22,12 @@ def show(database: Database, visit: Visit, say: Catalogue, window: str) -> None:
 
 def guide(say: Catalogue, metrics: list[Metric], visit: Visit) -> None:
     """The instructions' text and the metrics; the rating page shows it again on demand."""
-    st.markdown(str(visit.settings.get(f"instructions_{say.language}") or say("instructions.text")))
-    st.markdown(say("instructions.keys"))
+    text = str(visit.settings.get(f"instructions_{say.language}") or say("instructions.text"))
     lines = []
     for metric in metrics:
         question, anchors = say.scale(metric, visit.content_language)
         values = (metric.low + i * (metric.step or 1) for i in range(len(anchors)))
         words = " · ".join(f"**{v:g}** {parts.plain(a)}" for v, a in zip(values, anchors, strict=True))
         lines.append(f"- {parts.plain(question)}  \n  {words}")
-    st.markdown(f"### {say('instructions.metrics')}\n\n" + "\n".join(lines))
+    scales = "\n".join(lines)
+    st.markdown(f"{text}\n\n{say('instructions.keys')}\n\n### {say('instructions.metrics')}\n\n{scales}")

@@ -26,8 +26,8 @@ _PACE_EVERY = 5  # items between two looks at the rater's pace
 def show(database: Database, visit: Visit, say: Catalogue, window: str) -> None:
     person = visit.person.person_id
     with database.reading() as connection:
-        desk = session.desk(connection, person)
-        metrics = ratings.metrics(connection, "main")
+        desk = session.desk(database, connection, person)
+        metrics = session.main_metrics(database, connection)
     if desk is None:
         _done(database, visit, say)
         return
@@ -61,24 +61,25 @@ def _remember(database: Database, person: str, desk: Desk, window: str) -> None:
 
 def _head(database: Database, visit: Visit, say: Catalogue, desk: Desk, window: str) -> None:
     whole = desk.item.kind == "encounter"
-    p = desk.progress
-    where = say("rate.whole") if whole else say("rate.item", place=desk.place, places=desk.places - 1)
+    scene = desk.scene
+    where = say("rate.whole") if whole else say("rate.item", place=scene.place, places=scene.places - 1)
     parts_of = [
-        say("rate.encounter", block=p.block, blocks=p.blocks),
+        say("rate.encounter", block=scene.item.block, blocks=scene.blocks),
         where,
-        say("rate.percent", percent=100 * p.rated // max(1, p.cells)),
+        say("rate.percent", percent=100 * desk.rated // scene.cells),
     ]
     median, minutes = _pace(database, visit.person.person_id, desk)
     if median is not None:
-        parts_of.append(say("rate.left", time=_duration(say, median * (p.positions - p.position + 1))))
+        left = median * (scene.positions - scene.item.position + 1)
+        parts_of.append(say("rate.left", time=_duration(say, left)))
     line = " · ".join(html.escape(x) for x in parts_of)
     name = html.escape(say("coordinate.title"))
-    bar = f"<progress max='{max(1, p.cells)}' value='{p.rated}' aria-label='{name}'></progress>"
+    bar = f"<progress max='{scene.cells}' value='{desk.rated}' aria-label='{name}'></progress>"
     rest = ""
     if minutes > float(visit.settings["pause_minutes"]):
         rest = say("rate.long", minutes=visit.settings["pause_minutes"])
-    elif desk.place == 1 and p.block > 1:
-        rest = say("rate.rest", done=p.block - 1)
+    elif scene.place == 1 and scene.item.block > 1:
+        rest = say("rate.rest", done=scene.item.block - 1)
     below = f"<p class='cr-where'>{line}</p>{bar}"
     if rest:
         below += f"<p class='cr-rest'>{html.escape(rest)}</p>"
@@ -89,9 +90,9 @@ def _head(database: Database, visit: Visit, say: Catalogue, desk: Desk, window: 
     language = visit.content_language
     heading = say("rate.whole_here") if whole else say("rate.answer_here")
     st.html(
-        parts.case(say, desk.case, language)
+        parts.case(say, scene.case, language)
         + f"<h2 class='cr-what'>{html.escape(heading)}</h2>"
-        + parts.dialogue(say, desk.turns, language, whole=whole)
+        + parts.dialogue(say, scene.turns, language, whole=whole)
     )
 
 

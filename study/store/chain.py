@@ -19,13 +19,14 @@ CHAINED = {
     "reference": schema.reference,
     "audit": schema.audit,
 }
+_LAST = sa.select(schema.chain.c.seq, schema.chain.c.hash).order_by(schema.chain.c.seq.desc()).limit(1)
+_LINK = sa.insert(schema.chain)
+_INSERTS = {kind: sa.insert(table) for kind, table in CHAINED.items()}
 
 
 def append(connection: sa.Connection, kind: str, *rows: dict[str, object]) -> None:
     """Write rows into their table as the chain's next links."""
-    last = connection.execute(
-        sa.select(schema.chain.c.seq, schema.chain.c.hash).order_by(schema.chain.c.seq.desc()).limit(1)
-    ).one_or_none()
+    last = connection.execute(_LAST).one_or_none()
     seq, before = (last.seq, last.hash) if last else (0, "")
     links, sealed = [], []
     for row in rows:
@@ -34,8 +35,8 @@ def append(connection: sa.Connection, kind: str, *rows: dict[str, object]) -> No
         digest = _digest(sealed[-1])
         before = _hash(before, seq, kind, digest)
         links.append({"seq": seq, "kind": kind, "digest": digest, "hash": before})
-    connection.execute(sa.insert(schema.chain), links)
-    connection.execute(sa.insert(CHAINED[kind]), sealed)
+    connection.execute(_LINK, links)
+    connection.execute(_INSERTS[kind], sealed)
 
 
 def audit(connection: sa.Connection, who: str, what: str, at: str, **detail: object) -> None:

@@ -37,7 +37,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass
+@dataclass(eq=False)
 class Database:
     """An open ratings database. `clock` gives the time that is written into rows."""
 

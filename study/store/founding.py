@@ -61,6 +61,10 @@ def found(
     rows = [_metric_row(m, i, "main") for i, m in enumerate(metrics)]
     if settings.get("guess"):
         rows += [_metric_row(m, len(rows) + i, "blinding") for i, m in enumerate(GUESS)]
+    raters, items, assignment = list(raters), list(items), list(assignment)
+    with database.reading() as connection:
+        if _nothing_new(connection, study_id, rows, raters, items, assignment):
+            return _counts(connection)
     with database.writing() as connection:
         now = database.now()
         owner = connection.execute(sa.select(schema.study.c.study_id)).scalar_one_or_none()
@@ -74,10 +78,39 @@ def found(
         _add_people(connection, raters, language, now)
         _add_once(connection, schema.item, [_item_row(i) for i in items], "items")
         _add_once(connection, schema.assignment, [_place_row(a) for a in assignment], "assignment")
-        return Founded(*(
-            connection.execute(sa.select(sa.func.count()).select_from(t)).scalar_one()
-            for t in (schema.item, schema.assignment, schema.person)
-        ))  # fmt: skip
+        return _counts(connection)
+
+
+def _nothing_new(
+    connection: sa.Connection,
+    study_id: str,
+    metrics: list[dict[str, object]],
+    raters: list[str],
+    items: list[Mapping[str, object]],
+    assignment: list[Mapping[str, object]],
+) -> bool:
+    """Whether the folder holds what the database holds, so that no writer has to wait for a look.
+
+    Raises
+    ------
+    StudyError : where the two differ in what may not change
+    """
+    if connection.execute(sa.select(schema.study.c.study_id)).scalar_one_or_none() != study_id:
+        return False
+    _same(connection, schema.metric, metrics, "metrics")
+    known = set(connection.execute(sa.select(schema.person.c.person_id)).scalars())
+    return (
+        known >= set(raters)
+        and _held(connection, schema.item, [_item_row(i) for i in items], "items")
+        and _held(connection, schema.assignment, [_place_row(a) for a in assignment], "assignment")
+    )
+
+
+def _counts(connection: sa.Connection) -> Founded:
+    return Founded(*(
+        connection.execute(sa.select(sa.func.count()).select_from(t)).scalar_one()
+        for t in (schema.item, schema.assignment, schema.person)
+    ))  # fmt: skip
 
 
 def _begin(
@@ -126,13 +159,18 @@ def _add_people(connection: sa.Connection, raters: Iterable[str], language: str,
 
 def _add_once(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]], what: str) -> None:
     """Rows into a table that is still empty; the same rows again are no change, others are an error."""
+    if not _held(connection, table, rows, what):
+        connection.execute(sa.insert(table), rows)
+
+
+def _held(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]], what: str) -> bool:
+    """Whether a table holds just these rows; false if it is empty yet, an error if it holds others."""
     if not rows:
-        return
+        return True
     key = [c.name for c in table.primary_key]
     there = connection.execute(sa.select(table)).mappings().all()
     if not there:
-        connection.execute(sa.insert(table), rows)
-        return
+        return False
     mine = {tuple(r[k] for k in key): r for r in rows}
     if table is schema.assignment:  # previews and replacements have rows of their own
         there = [r for r in there if r["person_id"] in {m["person_id"] for m in rows}]
@@ -141,6 +179,7 @@ def _add_once(connection: sa.Connection, table: sa.Table, rows: list[dict[str, o
             f"the database holds other {what} than the study folder; people may have rated them already. "
             "Work in a new folder, or put back the files under which it was founded"
         )
+    return True
 
 
 def _same(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]], what: str) -> None:

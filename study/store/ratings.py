@@ -17,6 +17,25 @@ from study.records import Metric
 from study.store import chain, schema
 from study.store.database import Conflict, Database, Refused
 
+# Statements of every click, built once: building one takes longer than SQLite takes to answer it.
+_E, _A, _C = schema.rating_event, schema.assignment, schema.cursor
+_ROW = (_E.c.person_id, _E.c.position, _E.c.metric_id, _E.c.value, _E.c.reason, _E.c.version, _E.c.tab, _E.c.at)
+_PERSON, _POSITION = sa.bindparam("person"), sa.bindparam("position")
+_BY_NONCE = sa.select(*_ROW).where(_E.c.nonce == sa.bindparam("nonce"))
+_HERE = sa.select(*_ROW).where(_E.c.person_id == _PERSON, _E.c.position == _POSITION).order_by(_E.c.version)
+_CELL = (
+    sa.select(*_ROW)
+    .where(_E.c.person_id == _PERSON, _E.c.position == _POSITION, _E.c.metric_id == sa.bindparam("metric"))
+    .order_by(_E.c.version.desc())
+    .limit(1)
+)
+_ASSIGNED = sa.select(_A.c.label).where(_A.c.person_id == _PERSON, _A.c.position == _POSITION)
+_CURSOR = sa.select(_C.c.position).where(_C.c.person_id == _PERSON)
+_STANDING = sa.select(
+    _CURSOR.scalar_subquery(),
+    sa.select(sa.func.count()).where(_E.c.person_id == _PERSON, _E.c.version == 1).scalar_subquery(),
+)
+
 REASONS = ("unclear", "outside_my_knowledge", "not_shown", "other")
 
 
@@ -96,9 +115,8 @@ def save(
     StoreError : if the database cannot be written now
     """
     _check_value(value, reason)
-    e = schema.rating_event
     with database.writing() as connection:
-        before = connection.execute(sa.select(e).where(e.c.nonce == nonce)).one_or_none()
+        before = connection.execute(_BY_NONCE, {"nonce": nonce}).one_or_none()
         if before is not None:
             if (before.person_id, before.position, before.metric_id) != (person_id, position, metric_id):
                 raise Refused("a nonce belongs to one click only")
@@ -119,22 +137,14 @@ def save(
 
 def mark(connection: sa.Connection, person_id: str, position: int, metric_id: str) -> Mark:
     """What holds in one cell now."""
-    e = schema.rating_event
-    row = connection.execute(
-        sa.select(e)
-        .where(e.c.person_id == person_id, e.c.position == position, e.c.metric_id == metric_id)
-        .order_by(e.c.version.desc())
-        .limit(1)
-    ).one_or_none()
+    cell = {"person": person_id, "position": position, "metric": metric_id}
+    row = connection.execute(_CELL, cell).one_or_none()
     return _mark(row) if row else Mark()
 
 
 def marks(connection: sa.Connection, person_id: str, position: int) -> dict[str, Mark]:
     """What holds in each cell of one position."""
-    e = schema.rating_event
-    rows = connection.execute(
-        sa.select(e).where(e.c.person_id == person_id, e.c.position == position).order_by(e.c.version)
-    )
+    rows = connection.execute(_HERE, {"person": person_id, "position": position})
     return {row.metric_id: _mark(row) for row in rows}
 
 
@@ -200,9 +210,13 @@ def progress(connection: sa.Connection, person_id: str) -> Progress:
     return Progress(*(n or 0 for n in connection.execute(sa.select(*parts)).one()))
 
 
+def standing(connection: sa.Connection, person_id: str) -> tuple[int, int]:
+    """The rater's cursor, and how many cells they have rated."""
+    return tuple(connection.execute(_STANDING, {"person": person_id}).one())
+
+
 def position_of(connection: sa.Connection, person_id: str) -> int:
-    c = schema.cursor
-    return connection.execute(sa.select(c.c.position).where(c.c.person_id == person_id)).scalar_one()
+    return connection.execute(_CURSOR, {"person": person_id}).scalar_one()
 
 
 def missing_at(connection: sa.Connection, person_id: str, position: int) -> list[str]:
@@ -283,10 +297,7 @@ def _check_value(value: object, reason: object) -> None:
 
 
 def _check_assigned(connection: sa.Connection, person_id: str, position: int) -> None:
-    a = schema.assignment
-    found = connection.execute(
-        sa.select(a.c.label).where(a.c.person_id == person_id, a.c.position == position)
-    ).one_or_none()
+    found = connection.execute(_ASSIGNED, {"person": person_id, "position": position}).one_or_none()
     if found is None:
         raise Refused("this item is not assigned to this person")
 

@@ -10,6 +10,7 @@ from study.store import chain, ratings, schema
 from study.store.database import Database, Refused
 
 _SHOWN = 20  # gaps that a refusal names
+_LOCKED = sa.select(schema.seal.c.what).where(schema.seal.c.what == "lock")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def gaps(connection: sa.Connection) -> list[Gap]:
 
 
 def locked(connection: sa.Connection) -> bool:
-    return sealed(connection, "lock") is not None
+    return connection.execute(_LOCKED).first() is not None
 
 
 def sealed(connection: sa.Connection, what: str) -> dict[str, object] | None:

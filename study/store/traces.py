@@ -12,6 +12,16 @@ from study.store.database import Conflict, Database, Refused
 FLAGS = ("offensive", "identifies_somebody", "display_error", "not_answerable")
 _LONGEST_TEXT = 20_000  # characters
 _LONGEST_STAY = 60 * 60 * 1000  # ms that one report may claim; nobody looks at an item for longer
+_N, _D = schema.note, schema.draft
+_NOTE = (
+    sa.select(_N.c.flag, _N.c.text, _N.c.version, _N.c.tab)
+    .where(_N.c.person_id == sa.bindparam("person"), _N.c.position == sa.bindparam("position"))
+    .order_by(_N.c.version.desc())
+    .limit(1)
+)
+_DRAFT = sa.select(_D.c.text).where(
+    _D.c.person_id == sa.bindparam("person"), _D.c.place == sa.bindparam("place")
+)
 
 
 @dataclass(frozen=True)
@@ -68,13 +78,7 @@ def seen(connection: sa.Connection, person_id: str, position: int, tab: str) -> 
 
 
 def note_at(connection: sa.Connection, person_id: str, position: int) -> Note:
-    n = schema.note
-    row = connection.execute(
-        sa.select(n.c.flag, n.c.text, n.c.version, n.c.tab)
-        .where(n.c.person_id == person_id, n.c.position == position)
-        .order_by(n.c.version.desc())
-        .limit(1)
-    ).one_or_none()
+    row = connection.execute(_NOTE, {"person": person_id, "position": position}).one_or_none()
     return Note(*row) if row else Note()
 
 
@@ -104,10 +108,7 @@ def write_note(
 
 def draft_at(connection: sa.Connection, person_id: str, place: str) -> str | None:
     """Text that a person typed and has not sent yet."""
-    d = schema.draft
-    return connection.execute(
-        sa.select(d.c.text).where(d.c.person_id == person_id, d.c.place == place)
-    ).scalar_one_or_none()
+    return connection.execute(_DRAFT, {"person": person_id, "place": place}).scalar_one_or_none()
 
 
 def keep_draft(database: Database, person_id: str, place: str, text: str, tab: str) -> None:
