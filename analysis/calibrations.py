@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from analysis import display, judge_identity, load, tables
 from analysis.judge_identity import Identity
+from analysis.stats.adjust import adjusted
 from analysis.stats.calibration import Calibration, Options, Refused, calibrate, verdict
 from analysis.stats.calibration_map import Map
 from analysis.stats.clusters import Estimate
@@ -147,6 +148,8 @@ def printed(judged: Sequence[Judged], metrics: Sequence[str], options: Options) 
         here = rows[rows["metric"] == metric]
         if len(here):
             parts.append(f"{metric}\n{tables.as_text(_summary(metric, here), '  ')}")
+        if ranked := _ranked(judged, metric, options):
+            parts.append(ranked)
     parts += ["\n".join(line for j in judged for line in j.verdicts.values())]
     return "\n\n".join(parts)
 
@@ -213,6 +216,26 @@ def _with_lengths(loaded: load.Loaded) -> pd.DataFrame:
 def _pair(first: str, second: str, test: PermutationTest) -> dict[str, float | str]:
     return {"first": first, "second": second, "r_first": test.first, "r_second": test.second,
             "difference": test.difference, "p_value": test.p_value}  # fmt: skip
+
+
+def _ranked(judged: Sequence[Judged], metric: str, options: Options) -> str:
+    """Which judge correlates best with the panel, and which others it is not shown to exceed."""
+    pairs = compared(judged, metric, options)
+    if pairs.empty:
+        return ""
+    r = dict(zip(pairs["first"], pairs["r_first"], strict=True)) | dict(
+        zip(pairs["second"], pairs["r_second"], strict=True)
+    )
+    best = max(r, key=r.get)
+    mine = pairs[(pairs["first"] == best) | (pairs["second"] == best)]
+    # One-sided in the direction that was seen, whichever of the two was named first.
+    p = np.where(mine["first"] == best, mine["p_value"], 1 - mine["p_value"] + 1 / (1 + options.n_boot))
+    p = adjusted(p, "holm")
+    others = np.where(mine["first"] == best, mine["second"], mine["first"])
+    level = [name for name, value in zip(others, p, strict=True) if value > 0.05]
+    said = f"not shown to exceed {display.several(level)}" if level else "above every other judge"
+    return f"  {best} correlates best with the panel on {metric} (r {display.number(r[best])}), {said} " \
+           "(PERM-BOTH, whole prompts, Holm)"  # fmt: skip
 
 
 def _row(judge: str, metric: str, found: Calibration | Refused) -> dict[str, object]:

@@ -114,7 +114,7 @@ def low_rate(comparison: Comparison, threshold: float | None = None, *, level: f
 
 
 def _units(data: Comparison) -> dict[str, np.ndarray]:
-    """By source: unit × (panel mean, judge), nan where the source has no item; the panel is 0 where it is silent."""
+    """By source: unit × (panel mean, judge), nan where the source has no item; a silent panel is 0."""
     if not data.n:
         return {}
     if not data.sources:

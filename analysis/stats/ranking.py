@@ -145,15 +145,29 @@ def perm_both(
         swaps = np.array(list(product((False, True), repeat=cells)))
     else:
         swaps = (rng or np.random.default_rng(0)).random((n_permutations, cells)) < 0.5
-    shape = (len(swaps), 1, cells) if whole_prompts else (len(swaps), *gold.shape)
-    swap = swaps.reshape(shape)
-    one, two = np.where(swap, b, a), np.where(swap, a, b)
-    differences = correlation(gold, one) - correlation(gold, two)
+    if whole_prompts and by == "item":
+        differences = _swapped_prompts(gold, a, b, swaps.astype(float))
+    else:
+        swap = swaps.reshape((len(swaps), 1, cells) if whole_prompts else (len(swaps), *gold.shape))
+        differences = correlation(gold, np.where(swap, b, a)) - correlation(gold, np.where(swap, a, b))
     count = int((differences >= seen - 1e-12).sum())
     p = count / len(swaps) if exact else (1 + count) / (1 + len(swaps))
     return PermutationTest(
         float(correlation(gold, a)), float(correlation(gold, b)), seen, float(p), len(swaps), exact
     )
+
+
+def _swapped_prompts(gold: np.ndarray, a: np.ndarray, b: np.ndarray, swaps: np.ndarray) -> np.ndarray:
+    """Differences of the two correlations over items, from sums by prompt."""
+    centred = gold - gold.mean()
+    size = np.sqrt((centred**2).sum())
+    sums = [np.stack([x.sum(0), (x**2).sum(0), (centred * x).sum(0)], axis=1) for x in (a, b)]
+    moved = swaps @ (sums[1] - sums[0])
+    r = []
+    for total in (sums[0].sum(0) + moved, sums[1].sum(0) - moved):
+        spread = np.sqrt(np.maximum(total[:, 1] - total[:, 0] ** 2 / gold.size, 1e-300))
+        r.append(total[:, 2] / (spread * size))
+    return r[0] - r[1]
 
 
 def williams_test(r_first: float, r_second: float, r_between: float, n: int) -> float:

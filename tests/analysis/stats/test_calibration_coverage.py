@@ -51,8 +51,8 @@ def powered(rng):
     panel = 4 + truth + 0.2 * rng.normal(size=truth.shape)
     judge = 3.5 + 0.7 * truth + 0.2 * rng.normal(size=210)[:, None] + 0.3 * rng.normal(size=truth.shape)
     rated, more = (panel[:70].ravel(), judge[:70].ravel()), judge[70:].ravel()
-    found = [ppi_mean(*rated, more),
-             ppi_mean(*rated, more, cluster=PROMPT, cluster_unlabelled=np.repeat(np.arange(140), SOURCES))]  # fmt: skip
+    units = {"cluster": PROMPT, "cluster_unlabelled": np.repeat(np.arange(140), SOURCES)}
+    found = [ppi_mean(*rated, more), ppi_mean(*rated, more, **units)]
     return [f.estimate.low <= 4 <= f.estimate.high for f in found]
 
 

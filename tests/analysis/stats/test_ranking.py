@@ -47,6 +47,15 @@ def test_perm_both_is_full_enumerations(by, name):
     assert found.p_value == pytest.approx(PERM["expected"][name]["p"], abs=PERM["tol"])
 
 
+def test_swapping_whole_prompts_by_sums_is_swapping_them_in_full():
+    rng = np.random.default_rng(1)
+    gold, a, b = (ranking._standard(rng.normal(size=(4, 9)), "judge") for _ in range(3))
+    swaps = rng.random((50, 9)) < 0.5
+    one, two = (np.where(swaps[:, None, :], *pair) for pair in ((b, a), (a, b)))
+    expected = ranking._over_items(gold, one) - ranking._over_items(gold, two)
+    assert ranking._swapped_prompts(gold, a, b, swaps.astype(float)) == pytest.approx(expected)
+
+
 def test_perm_both_never_gives_zero():
     rng = np.random.default_rng(0)
     gold = rng.normal(size=(4, 30))
