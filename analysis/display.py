@@ -55,8 +55,7 @@ def df(value: float | None) -> str:
     """
     if _absent(value) or math.isinf(value):
         return number(value)
-    whole = value >= 100 or float(value).is_integer()
-    return f"{value:.0f}" if whole else f"{value:.1f}"
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
 def share(part: int, whole: int) -> str:

@@ -23,7 +23,7 @@ from analysis import display
 
 # Okabe & Ito (2008), Color Universal Design, jfly.uni-koeln.de/color; black is the reference source.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("D", "o", "s", "^", "v", "P", "X")
+MARKERS = ("D", "o", "s", "^", "v", "P", "X", "*")  # one more than colours: 56 sources differ
 _KOREAN = [
     name for name in ("Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "Apple SD Gothic Neo", "Malgun Gothic")
     if name in font_manager.get_font_names()

@@ -163,7 +163,8 @@ def _lead(found: Fitted) -> str:
     scale = f"{rated.low:g} to {rated.high:g}"
     if rated.anchors:
         scale += f" ({rated.low:g} = {rated.anchors[0]}, {rated.high:g} = {rated.anchors[-1]})"
-    return f"Rated for each {rated.item} from {scale}: {fitting.sizes(found)}."
+    kind = " These ratings are simulated." if found.selected.simulated else ""
+    return f"Rated for each {rated.item} from {scale}.{kind}"
 
 
 def _forest(study: Study, found: Fitted) -> Figure:
