@@ -182,8 +182,9 @@ def enter(url: str, token: str) -> str:
     try:
         build_opener(_Stay).open(Request(f"{url.rstrip('/')}/enter/{token}"), timeout=10)
     except HTTPError as answer:
-        if answer.code == 303:
-            return re.search(r"crossed_visit=([^;]+)", answer.headers["Set-Cookie"]).group(1)
+        with answer:
+            if answer.code == 303:
+                return re.search(r"crossed_visit=([^;]+)", answer.headers["Set-Cookie"]).group(1)
         raise
     raise ConnectionError(f"{urlsplit(url).netloc} let somebody in without a cookie")
 

@@ -1,10 +1,17 @@
 """A made-up study whose sources have names that nobody would write by chance, and databases of both kinds."""
 
+import contextlib
 import itertools
 import os
 import shutil
 import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -96,6 +103,55 @@ def database(request, small_study: config.Study) -> Database:
     opened = open_study(small_study, url)
     yield opened
     opened.close()
+
+
+@dataclass
+class Server:
+    """A running server of rating pages, which can be killed and started again on the same port."""
+
+    url: str
+    database_url: str
+    script: Path | None
+    log: Path
+    process: subprocess.Popen | None = None
+
+    def start(self) -> "Server":
+        port = self.url.rsplit(":", 1)[1]
+        command = [sys.executable, "-m", "annotation_app.server", "--port", port]
+        command += ["--script", str(self.script)] if self.script else []
+        environment = os.environ | {"CROSSED_DATABASE": self.database_url}
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.log.parent)
+        for _ in range(600):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
+                if answer.status == 200:
+                    return self
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError(self.log.read_text())
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def server_for(tmp_path):
+    """Start servers for databases; all are killed when the test ends."""
+    started = []
+
+    def start(url: str, script: Path | None = None) -> Server:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        server = Server(f"http://127.0.0.1:{port}", url, script, tmp_path / f"server-{port}.log")
+        started.append(server)
+        return server.start()
+
+    yield start
+    for server in started:
+        server.kill()
 
 
 _NUMBERS = itertools.count(1)
