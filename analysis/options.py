@@ -50,7 +50,7 @@ Backend = Annotated[
     Literal["loky", "dask"], typer.Option("--backend", help="Processes here, or a Dask cluster; same numbers.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option("--scheduler", metavar="URL", help="The Dask scheduler; a local one if left out.")
+    str | None, typer.Option("--scheduler", metavar="URL", help="The Dask scheduler, as tcp://host:8786.")
 ]
 Raters = Annotated[
     Literal["auto", "human", "judge", "rule", "all"],

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from analysis import display, results, tables
 from analysis.load import Loaded, Selected, select
-from analysis.stats import agreement, agreement_intervals, icc_incomplete
+from analysis.stats import agreement, agreement_intervals, chunks, icc_incomplete
 from study.errors import StudyError
 
 POOLED = "all sources"
@@ -61,6 +62,7 @@ def reliability(
     for column, option in (("rater", "rater"), ("label", "item")):
         if column not in selected.frame.columns:
             raise StudyError(f"{loaded.name}: has no column {column}; name it with --{option}")
+    _check_workers(how)
     parts = [_of(selected.frame, metric_id, POOLED, selected, how)]
     if parts[0]["estimate"].isna().all():
         raise StudyError(f"{metric_id}: {parts[0]['reason'].iloc[0]}")
@@ -68,6 +70,18 @@ def reliability(
         for source, rows in selected.frame.groupby("source", observed=True):
             parts.append(_of(rows, metric_id, str(source), selected, how))
     return Agreement(selected, loaded, pd.concat(parts, ignore_index=True), how)
+
+
+def _check_workers(how: Bootstrap) -> None:
+    """Refuse a cluster that does not answer at once: it is no property of the ratings."""
+    if how.backend == "dask":
+        if how.scheduler is None:
+            raise StudyError("--backend dask needs its scheduler's address: --scheduler tcp://host:8786")
+        chunks.in_chunks(_nothing, 1, seed=0, size=1, backend=how.backend, scheduler=how.scheduler)
+
+
+def _nothing(n: int, rng: np.random.Generator) -> int:
+    return n
 
 
 def result(found: Agreement) -> results.Result:

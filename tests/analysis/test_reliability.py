@@ -72,3 +72,8 @@ def test_a_file_without_raters_is_refused(tmp_path):
 def test_the_same_seed_gives_the_same_intervals(small, found):
     again = reliability(load(small), "fluency", bootstrap=QUICK)
     assert result(found).plain() == result(again).plain()
+
+
+def test_a_cluster_without_an_address_is_refused_before_any_row(small):
+    with pytest.raises(StudyError, match="--backend dask needs its scheduler's address"):
+        reliability(load(small), "fluency", bootstrap=Bootstrap(n=100, backend="dask"))
