@@ -49,7 +49,7 @@ def calibrate(
     ] = None,
     about: About = None,
     own_family: Family = None,
-    bootstrap: Annotated[int, typer.Option("--bootstrap", min=100, metavar="N", help="Bootstrap draws.")] = 2000,
+    bootstrap: Annotated[int, typer.Option("--bootstrap", min=100, metavar="N", help="Bootstrap draws.")] = 1000,
     seed: Seed = 0,
     jobs: Jobs = 1,
     level: Level = 0.95,

@@ -1,7 +1,7 @@
 """The judge card: one page that says how far a judge can be trusted, and a file that says it to machines."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
@@ -418,13 +418,14 @@ def _to_apply(judged: Judged, metric: str, found: Calibration) -> dict[str, obje
     if isinstance(found.maps, Refused):
         return {"refused": found.maps.reason}
     data = judged.comparisons[metric].labelled()
+    if not data.sources:
+        data = replace(data, items=data.items.assign(source="all"))
+    panel, judge = data.crossed(data.panel_mean), data.crossed(data.score)
     stored = {}
-    for source in data.sources or ["all"]:
-        part = data.of_source(source) if data.sources else data
-        units = pd.DataFrame({"unit": part.cluster, "panel": part.panel_mean, "judge": part.score})
-        means = units.groupby("unit").mean().to_numpy()
-        if len(means) > 1:
-            stored[source] = plain(moments(means[:, 0], means[:, 1], means[:, 1]))
+    for i, source in enumerate(data.codes("source")[1]):
+        there = np.isfinite(panel[i])
+        if there.sum() > 1:
+            stored[source] = plain(moments(panel[i, there], judge[i, there], judge[i, there]))
     return {
         "map": found.maps.best, "parameters": found.maps.fitted[found.maps.best].parameters(),
         "residual_sd": found.maps.residual_sd, "labels": data.items["label"].astype(str).tolist(),

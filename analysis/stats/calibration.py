@@ -20,7 +20,7 @@ from study.errors import StudyError
 
 Result = TypeVar("Result")
 
-_MOST_DRAWS = 1000  # for ICC and alpha, whose change says little
+_MOST_DRAWS = 500  # for ICC and alpha, whose change says little
 _LITTLE = 0.1  # share of the true score below which passing a test means that the scale is at its ceiling
 
 
@@ -42,7 +42,7 @@ class Options:
     width: float | None = None
     own_family: tuple[str, ...] = ()
     alpha_level: Level = "ordinal"
-    n_boot: int = 2000
+    n_boot: int = 1000
     seed: int = 0
     level: float = 0.95
 

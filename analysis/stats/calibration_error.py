@@ -37,7 +37,7 @@ def calibration_error(
     cluster: np.ndarray,
     *,
     predicted: np.ndarray | None = None,
-    n_boot: int = 2000,
+    n_boot: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> CalibrationError:

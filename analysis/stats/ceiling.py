@@ -35,7 +35,7 @@ class Ceiling:
 
 
 def leave_one_rater_out(
-    comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, level: float = 0.95
+    comparison: Comparison, *, n_boot: int = 1000, seed: int = 0, level: float = 0.95
 ) -> Ceiling:
     """Judge and rater j against the mean of the other raters, for each j, with a bootstrap over clusters.
 
@@ -147,7 +147,7 @@ def in_panel(
     comparison: Comparison,
     *,
     alpha_level: Level = "ordinal",
-    n_boot: int = 2000,
+    n_boot: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> InPanel:

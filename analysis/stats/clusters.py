@@ -184,7 +184,7 @@ def jackknife_covariance(sums: np.ndarray, statistic: Statistic) -> tuple[np.nda
     return estimates, (groups - 1) / groups * centred.T @ centred
 
 
-def bootstrap(sums: np.ndarray, statistic: Statistic, *, n_boot: int = 2000, seed: int = 0) -> np.ndarray:
+def bootstrap(sums: np.ndarray, statistic: Statistic, *, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
     """n_boot × term values of a function of sums, clusters drawn with replacement.
 
     The same seed draws the same clusters for every statistic, so that differences of statistics are paired.

@@ -42,7 +42,7 @@ class MapReport:
     notes: tuple[str, ...] = ()
 
 
-def map_report(comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, level: float = 0.95) -> MapReport:
+def map_report(comparison: Comparison, *, n_boot: int = 1000, seed: int = 0, level: float = 0.95) -> MapReport:
     """Every map, cross-fitted by clusters, by cases and by sources, beside the judge as it is.
 
     Raises

@@ -112,6 +112,14 @@ def tau_b(counts: PairCounts) -> float:
     return float((c.concordant - c.discordant) / size) if size > 0 else np.nan
 
 
+def tau_b_by_group(counts: PairCounts) -> np.ndarray:
+    """Kendall's tau-b of each group; nan where gold or metric ties every pair of it."""
+    c = counts
+    untied = (c.concordant + c.discordant).astype(float)
+    size = np.sqrt((untied + c.tied_metric) * (untied + c.tied_gold))
+    return np.divide(c.concordant - c.discordant, size, out=np.full(len(size), np.nan), where=size > 0)
+
+
 def tau_c(counts: PairCounts, gold_values: int, metric_values: int) -> float:
     """Stuart's tau-c for so many distinct values of gold and metric."""
     n = (1 + np.sqrt(1 + 8 * float(counts.total))) / 2

@@ -41,7 +41,7 @@ class RankReport:
     notes: tuple[str, ...] = ()
 
 
-def rank_report(comparison: Comparison, *, n_boot: int = 2000, seed: int = 0, level: float = 0.95) -> RankReport:
+def rank_report(comparison: Comparison, *, n_boot: int = 1000, seed: int = 0, level: float = 0.95) -> RankReport:
     """Pairwise accuracy with ties, relatives of tau, and soft pairwise accuracy of sources.
 
     Raises

@@ -210,6 +210,10 @@ def grouped_correlation(
               "by prompt": list(zip(gold.T, other.T, strict=True))}[grouping]  # fmt: skip
     if measure == "differences":
         found = np.array([_of_differences(groups)])
+    elif measure == "tau_b" and grouping != "none":
+        group = np.repeat(np.arange(len(groups)), len(groups[0][0]))
+        counts = pairs.counts_within(*(np.concatenate(values) for values in zip(*groups, strict=True)), group)
+        found = pairs.tau_b_by_group(counts)
     else:
         found = np.array([_MEASURES[measure](*group) for group in groups])
     found = found[np.isfinite(found)]
