@@ -139,8 +139,14 @@ def _part(loaded: load.Loaded, metric: str, found: Calibration | Refused, verdic
     if found.not_ok:
         facts.append(("judgements without a value", ", ".join(f"{n} {s}" for s, n in found.not_ok.items())))
     writer = _Writer(metric, found, loaded.metric(metric).low, loaded.metric(metric).high, loaded.simulated)
-    questions = tuple(ask() for ask in writer.questions())
+    questions = tuple(_in_sentences(ask()) for ask in writer.questions())
     return Part(metric, anchor, verdict, tuple(facts), questions)
+
+
+def _in_sentences(asked: Question) -> Question:
+    """The same with every paragraph from a capital to a full stop."""
+    lead = (text[0].upper() + text[1:] for text in asked.lead if text)
+    return replace(asked, lead=tuple(text if text.endswith(".") else f"{text}." for text in lead))
 
 
 class _Writer:
@@ -203,7 +209,7 @@ class _Writer:
         made, drawn = [], []
         for part, found in self.found.bias.items():
             if isinstance(found, Refused):
-                lead.append(f"{part.capitalize()}: {found.reason}.")
+                lead.append(f"{part}: {found.reason}")
                 continue
             lead += [n for n in found.notes if n not in lead]
             wanted = {"source": ("source", "own family"), "length": ("length",),
@@ -218,7 +224,7 @@ class _Writer:
                 )  # fmt: skip
         model = self.found.model_bias
         if isinstance(model, Refused):
-            lead.append(f"Mixed model: {model.reason}.")
+            lead.append(f"mixed model: {model.reason}")
         else:
             made.append(self._model_table(model.table, model.formula))
         return Question("Where is it biased?", tuple(lead), tuple(made), tuple(drawn))
@@ -232,7 +238,7 @@ class _Writer:
               f"{display.number(found.gap_read)} by the map"  # fmt: skip
         error = found.error
         lead = [
-            f"{note[0].upper()}{note[1:]} (gap {gap}).",
+            f"{note} (gap {gap})",
             f"Calibration error (ECE) {_written(error.ece)}; a judge without any would show "
             f"{display.number(error.expected)} on as many items (p {display.p_value(error.p_value)}). After the "
             f"map: {_written(found.error_read.ece)}.",
@@ -248,7 +254,7 @@ class _Writer:
                         ("map", "left out", "RMSE", "mean |error|", "read − panel", "clipped"), rows, text=(0, 1)),
             self._table("reliability", "Panel's mean for each score of the judge",
                         ("judge", "panel", "read as", "items"),
-                        [(display.number(r.score), display.estimate(r.panel, r.low, r.high),
+                        [(f"{r.score:g}", display.estimate(r.panel, r.low, r.high),
                           display.number(s.read_as), display.count(r.n))
                          for r, s in zip(error.table.itertuples(), found.error_read.table.itertuples(),
                                          strict=True)], text=()),
@@ -271,7 +277,7 @@ class _Writer:
         if isinstance(found, Refused):
             lead.append(found.reason)
         else:
-            lead += [f"{n[0].upper()}{n[1:]}." for n in found.notes]
+            lead += found.notes
             head = ("", "panel and judge", "panel alone", "weight of judge", "r", "effective n")
             made.append(self._table("said", "Panel's mean, prediction-powered", head, _said_rows(found.means)))
             if len(found.differences):
@@ -319,7 +325,7 @@ class _Writer:
         found = self.found.flips
         title = "Does it repeat itself?"
         if isinstance(found, Refused):
-            return Question(title, (f"{found.reason[0].upper()}{found.reason[1:]}.",))
+            return Question(title, (found.reason,))
         return Question(title, (f"Of {found.n_pairs:,} judgements made again, {_written(found.rate)} changed; the "
                                 f"mean change is {_written(found.size)} points.",))  # fmt: skip
 
@@ -401,7 +407,7 @@ def _said_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
 
 def _corrected(low: object) -> str:
     if low.corrected is None:
-        return f"{low.refused[0].upper()}{low.refused[1:]}."
+        return low.refused
     rate = low.corrected
     ends = f"{display.percent(rate.estimate)} [{display.percent(rate.low)}, {display.percent(rate.high)}]"
     text = f"Among {rate.n:,} answers that the panel did not see, the judge's rate of " \
