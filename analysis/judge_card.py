@@ -161,7 +161,8 @@ class _Writer:
     def as_good(self) -> Question:
         rows = [_test_row(name, test) for name, test in self.found.alternative.items()]
         pooled = self.found.alternative["pooled"]
-        lead = [pooled.reason] if isinstance(pooled, Refused) else [
+        lead = [*self.found.notes, pooled.reason] if isinstance(pooled, Refused) else [
+            *self.found.notes,
             f"A judge passes if it beats half the raters or more, each by a test that grants it "
             f"{pooled.epsilon:g}. Ties count for both sides; a ceiling makes many "
             f"({display.percent(pooled.tie)} here).",

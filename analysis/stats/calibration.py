@@ -9,6 +9,7 @@ import numpy as np
 from analysis.stats.agreement import Level
 from analysis.stats.alternative_test import EPSILON, AlternativeTest, Score, alternative_test
 from analysis.stats.ceiling import Ceiling, InPanel, in_panel, leave_one_rater_out
+from analysis.stats.clusters import FEWEST, enough
 from analysis.stats.comparison import Comparison
 from analysis.stats.judge_bias import Bias, Flips, ModelBias, conditional, flips, unconditional
 from analysis.stats.limits_of_agreement import Limits, limits_of_agreement
@@ -120,7 +121,7 @@ def calibrate(comparison: Comparison, options: Options | None = None) -> Calibra
         panel_said=_attempt(panel_said, comparison, width=chosen.width, level=chosen.level),
         low_rate=_attempt(low_rate, comparison, chosen.threshold, level=chosen.level),
         ranking=_attempt(rank_report, data, **boot),
-        options=chosen, notes=comparison.notes,
+        options=chosen, notes=(*comparison.notes, *_few(data)),
     )  # fmt: skip
 
 
@@ -137,6 +138,12 @@ def _check_varies(data: Comparison) -> None:
                 f"{who} gave {values[0]:g} to all {data.n} items of {data.metric}: without any variation nothing "
                 "can be said about how the two agree"
             )
+
+
+def _few(data: Comparison) -> tuple[str, ...]:
+    if data.n_clusters >= FEWEST:
+        return ()
+    return (f"{data.n_clusters} {data.unit}s support no interval: the figures below describe these items only",)
 
 
 def _attempt(part: Callable[..., Result], *args: object, **options: object) -> Result | Refused:
@@ -189,6 +196,7 @@ def _flips(data: Comparison, level: float) -> Flips | Refused:
 
 
 def _limits(data: Comparison, level: float) -> Limits:
+    enough(data.cluster, data.unit, "limits of agreement")
     return limits_of_agreement(data.score, data.panel_mean, data.cluster, level=level)
 
 
@@ -233,6 +241,8 @@ def _explained(calibration: Calibration) -> str:
 
 def _share(found: Prmse) -> str:
     value = found.estimate
+    if np.isnan(value.low):
+        return f"{100 * value.estimate:.0f}%"
     return f"{100 * value.estimate:.0f}% [{100 * value.low:.0f}, {100 * value.high:.0f}]"
 
 

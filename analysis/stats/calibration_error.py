@@ -65,8 +65,8 @@ def calibration_error(
     weight, gaps = total[0::2] / len(score), total[1::2] / total[0::2]
     draws = np.concatenate([_draws(weights @ sums, gaps) for weights in weight_blocks(len(sums), n_boot, seed)])
     ece = float(weight @ np.abs(gaps))
-    error, low, high = percentiles(draws[:, 0], "ECE", level)
-    ends = max(0.0, min(2 * ece - high, ece)), max(2 * ece - low, ece)
+    error, low, high = percentiles(draws[:, 0], "ECE", level, groups=len(sums))
+    ends = (np.nan, np.nan) if np.isnan(error) else (max(0.0, min(2 * ece - high, ece)), max(2 * ece - low, ece))
     groups = len(sums)
     table = _table(codes, names, score, panel_mean, predicted, cluster, level)
     thin = table.loc[table["n"] < FEWEST_IN_BIN, "score"]

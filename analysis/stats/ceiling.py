@@ -186,7 +186,7 @@ def in_panel(
         change = f"{measure}: change"
         point[change], draws[change] = point[after] - point[before], draws[after] - draws[before]
         for term in (before, after, change):
-            error, low, high = percentiles(draws[term], term, level)
+            error, low, high = percentiles(draws[term], term, level, groups=data.n_clusters)
             estimates.append(Estimate(term, point[term], error, np.inf, low, high, data.n, data.n_clusters))
     return InPanel(estimates, alpha_level, notes)
 

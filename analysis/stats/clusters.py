@@ -208,13 +208,15 @@ def _weights(groups: int, rows: int, seed: int, block: int) -> np.ndarray:
     return weights
 
 
-def percentiles(draws: np.ndarray, term: str, level: float = 0.95) -> tuple[float, float, float]:
-    """Standard deviation, low and high of bootstrap draws.
+def percentiles(draws: np.ndarray, term: str, level: float = 0.95, *, groups: int) -> tuple[float, float, float]:
+    """Standard deviation, low and high of bootstrap draws; nan below ten clusters, which support no interval.
 
     Raises
     ------
     StudyError : if more than one draw in twenty could not be estimated
     """
+    if groups < FEWEST:
+        return np.nan, np.nan, np.nan
     kept = draws[np.isfinite(draws)]
     if len(kept) < 0.95 * len(draws):
         raise StudyError(
@@ -232,7 +234,7 @@ def bootstrapped(
     """Estimates with percentile intervals from the draws."""
     found = []
     for i, term in enumerate(terms):
-        error, low, high = percentiles(draws[:, i], term, level)
+        error, low, high = percentiles(draws[:, i], term, level, groups=groups)
         found.append(Estimate(term, float(estimates[i]), error, np.inf, low, high, n, groups))
     return found
 

@@ -112,7 +112,7 @@ def _errors(
     off = values - mean
     sums = sums_by_cluster(np.column_stack([np.ones_like(off), off**2]), cluster)
     draws = bootstrap(sums, _root_mean, n_boot=n_boot, seed=seed)
-    error, low, high = percentiles(draws[:, 0], f"error of {kind}", level)
+    error, low, high = percentiles(draws[:, 0], f"error of {kind}", level, groups=len(sums))
     return {
         "map": kind, "left_out": left_out, "rmse": float(np.sqrt((off**2).mean())), "std_error": error, "low": low,
         "high": high, "mae": float(np.abs(off).mean()), "bias": float(off.mean()), "n_clipped": clipped,

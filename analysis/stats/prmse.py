@@ -1,10 +1,10 @@
 """How much of the true score the judge explains: the proportional reduction in mean squared error (PRMSE)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.stats.clusters import Estimate, jackknife, sums_by_cluster
+from analysis.stats.clusters import FEWEST, Estimate, jackknife, sums_by_cluster
 from analysis.stats.comparison import Comparison
 from study.errors import StudyError
 
@@ -45,6 +45,8 @@ def prmse(
 ) -> Prmse:
     """1 − (judge's mean squared error about the true score) / (variance of the true score).
 
+    The interval leaves out one cluster at a time; there is none below ten clusters.
+
     1 is a judge that knows the true score, 0 one that knows its mean only; a judge with a bias can be below 0.
 
     Parameters
@@ -72,6 +74,8 @@ def prmse(
     if not np.isfinite(parts[3]):
         raise StudyError(f"{data.metric}: panel means do not vary, so there is no true variance to explain")
     estimate = jackknife(sums, lambda s: _parts(s, error_variance, lost)[:, 3:], ["prmse"], data.n, level)[0]
+    if len(sums) < FEWEST:
+        estimate = replace(estimate, std_error=np.nan, low=np.nan, high=np.nan, statistic=np.nan, p_value=np.nan)
     return Prmse(
         estimate, float(parts[0]), float(parts[1]), float(parts[2]), _status(*parts[1:], consistency),
         "consistency" if consistency else "absolute",

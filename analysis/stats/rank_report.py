@@ -109,7 +109,9 @@ def _grouped(
     if cluster is not None:
         right = np.column_stack([counts.concordant + counts.tied_both, counts.total])
         draws = bootstrap(right.astype(float), _share, n_boot=n_boot, seed=seed)
-        _, row["low"], row["high"] = percentiles(draws[:, 0], f"pairwise accuracy {name}", level)
+        _, row["low"], row["high"] = percentiles(
+            draws[:, 0], f"pairwise accuracy {name}", level, groups=len(right)
+        )
     return row
 
 

@@ -83,7 +83,11 @@ def test_three_cases_refuse_inference_and_leave_the_rest():
     assert isinstance(found.alternative["pooled"], Refused)
     assert "cannot be supported by 3 cases" in found.alternative["pooled"].reason
     assert "cannot be tested" in verdict(found)
-    assert not isinstance(found.prmse["absolute"], Refused)
+    assert np.isfinite(found.prmse["absolute"].estimate.estimate)
+    for estimate in (found.prmse["absolute"].estimate, found.maps.error.ece, *found.ceiling.estimates):
+        assert np.isnan(estimate.low) and np.isnan(estimate.high)
+    assert isinstance(found.limits, Refused)
+    assert "3 cases support no interval" in found.notes[0]
 
 
 def test_items_that_only_the_judge_saw_are_what_the_panel_would_have_said():
