@@ -1,0 +1,58 @@
+"""The commands: each answers in words and in JSON, and refuses in one sentence."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def command(*arguments):
+    line = [sys.executable, "-m", "annotation_app", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True)
+
+
+def test_an_invitation_is_a_link(small_study):
+    found = command("invite", small_study.folder, "--person", "rater-02", "--json")
+    assert json.loads(found.stdout)["rater-02"].startswith("http://127.0.0.1:8501/enter/")
+
+
+def test_a_stranger_is_not_invited(small_study):
+    found = command("invite", small_study.folder, "--person", "nobody")
+    assert (found.returncode, "panel" in found.stderr, found.stderr.count("\n")) == (1, True, 1)
+
+
+def test_the_lock_lists_the_gaps_and_exits_with_1(small_study):
+    found = command("lock", small_study.folder)
+    assert found.returncode == 1
+    assert found.stderr.count("90 ratings missing") == 3
+
+
+def test_status_by_code_names_no_source(small_study):
+    found = command("status", small_study.folder, "--by-code")
+    assert found.returncode == 0
+    assert not [s.source_id for s in small_study.sources if s.source_id in found.stdout]
+
+
+def test_unblinding_comes_after_the_lock_and_names_the_sources(small_study):
+    refused = command("unblind", small_study.folder)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    for rater in small_study.raters:
+        command("excuse", small_study.folder, "--person", rater, "--reason", "test")
+    assert command("lock", small_study.folder).returncode == 0
+    codes = json.loads(command("unblind", small_study.folder, "--json").stdout)["codes"]
+    assert set(codes.values()) == {s.source_id for s in small_study.sources}
+
+
+def test_withdraw_backup_verify_and_export_work_together(small_study, tmp_path):
+    assert command("backup", small_study.folder, "--to", tmp_path / "copy.db").returncode == 0
+    receipt = command("withdraw", small_study.folder, "--person", "rater-03", "--yes")
+    assert "copy.db" in receipt.stdout
+    assert "the chain holds" in command("verify", small_study.folder).stdout
+    rows = json.loads(command("export", small_study.folder, "--json").stdout)
+    assert rows["ratings.parquet"] == 180
+
+
+@pytest.mark.parametrize("name", ["serve", "invite", "status", "lock", "export", "unblind", "withdraw"])
+def test_help_has_an_example(name):
+    assert "Example: annotation_app" in command(name, "--help").stdout
