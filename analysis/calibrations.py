@@ -109,25 +109,23 @@ def calibrations(
 
 def compared(judged: Sequence[Judged], metric: str, options: Options) -> pd.DataFrame:
     """Pairs of judges on one metric: whose scores correlate better with the panel's (PERM-BOTH, whole prompts)."""
-    rows = []
-    scores = {}
-    for j in judged:
-        if metric in j.comparisons and not isinstance(j.calibrations[metric], Refused):
-            try:
-                scores[j.identity.name] = crossed_scores(j.comparisons[metric])
-            except StudyError:
-                continue  # a judge without prompts that all sources answered has no place in a pairing by prompts
-    names = list(scores)
+    able = {j.identity.name: j.comparisons[metric].labelled() for j in judged if metric in found_of(j)}
+    rows, names = [], list(able)
     for a, first in enumerate(names):
         for second in names[a + 1 :]:
-            panel, one, lost = scores[first]
-            other, two, also_lost = scores[second]
-            if lost or also_lost or panel.shape != other.shape or not np.allclose(panel, other):
-                continue
+            try:
+                (panel, one, _), (_, two, _) = _on_the_same_items(able[first], able[second])
+            except StudyError:
+                continue  # no two prompts that all sources answered and both judges judged: nothing to swap
             test = perm_both(panel, one, two, whole_prompts=True, n_permutations=options.n_boot,
                              rng=np.random.default_rng(options.seed))  # fmt: skip
             rows.append(_pair(first, second, test))
     return pd.DataFrame(rows)
+
+
+def _on_the_same_items(one: Comparison, two: Comparison) -> tuple[tuple, tuple]:
+    shared = set(one.items["label"]) & set(two.items["label"])
+    return tuple(crossed_scores(c.keep(c.items["label"].isin(shared).to_numpy())) for c in (one, two))
 
 
 def found_of(judged: Judged) -> dict[str, Calibration]:
