@@ -15,11 +15,11 @@ from analysis import rubric as rubrics
 from analysis import verdict as verdicts
 from analysis.rubric import Rubric, Turn, View
 from generation.asking import Asked, Asker, now, spread
-from generation.log import Journal, records
+from generation.client import body, key
+from generation.journal import Journal, records
 from generation.price import cost
 from generation.progress import Meter
 from generation.settings import ModelSettings, model_settings
-from generation.sources.openai_chat import body, key
 from study.config import FILE, Study
 from study.errors import StudyError
 from study.records import Content, Judge, Metric

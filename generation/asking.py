@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from generation.client import Call, Client
 from generation.retry import CallError, Gate, Policy, Stopped, persist
 from generation.settings import ModelSettings
-from generation.sources.openai_chat import Call, Client
 
 Note = Callable[[Mapping[str, object]], object]
 Job = TypeVar("Job")

@@ -1,86 +1,113 @@
-"""What sources answered, a line each, appended and on disk before the next is asked.
+"""An append-only file of JSON lines that survives being killed: what was asked, and what came back.
 
-A journal only grows. The last line on a question to a source counts; a half-written last line, left by a machine
-that stopped, is passed over and closed off before anything is added.
+A line is durable before it counts. A line that a kill left half written stays where it is and is passed over; any
+other line that cannot be read is an error, since then something is lost that was paid for.
 """
 
+import fcntl
 import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Self
 
 from study.errors import StudyError
-from study.records import Response
 
-_FIELDS = ("prompt_id", "case_id", "source_id", "status", "text", "detail")
+Record = dict[str, object]
+_MENDED = "mended"
 
 
 class Journal:
-    """The journal of one study's responses, open for adding."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        half = self._path.is_file() and self._path.stat().st_size > 0 and not _ends_whole(self._path)
-        self._file = open(self._path, "ab")
-        if half:
-            self._file.write(b"\n")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def add(self, response: Response, question: str) -> None:
-        """Write one response, and have it on disk on return. `question` names what was asked of whom."""
-        if self._file is None:
-            raise ValueError("the journal is not open")
-        row = {"question": question} | {name: getattr(response, name) for name in _FIELDS}
-        self._file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-
-def read(path: Path) -> dict[tuple[str, str], tuple[str, Response]]:
-    """The last response to each prompt by each source, with its question's name.
+    """A journal open for appending; one process at a time.
 
     Raises
     ------
-    StudyError : if a line other than the last cannot be read
+    StudyError : if another process has it open
     """
-    found: dict[tuple[str, str], tuple[str, Response]] = {}
-    for question, response in _lines(path):
-        found[response.prompt_id, response.source_id] = (question, response)
-    return found
 
-
-def _lines(path: Path) -> Iterator[tuple[str, Response]]:
-    if not path.is_file():
-        return
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed with the journal
+        self._lock = threading.Lock()
         try:
-            row = json.loads(line)
-            yield row["question"], Response(**{name: row[name] for name in _FIELDS})
-        except (ValueError, KeyError, TypeError):
-            if not _cut_short(line):
-                raise StudyError(f"{path}:{number}: is not a line of a response journal; "
-                                 "move the file away to begin a new one") from None
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise StudyError(f"{path}: another run is writing to it; wait for it, or stop it") from None
+        self._mend()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def append(self, record: Mapping[str, object], *, durable: bool = True) -> int:
+        """Write one record; returns where it stands. A durable one is on the disk when this returns."""
+        line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        with self._lock:
+            place = os.fstat(self._file.fileno()).st_size
+            self._file.write(line)
+        if durable:
+            os.fsync(self._file.fileno())  # outside the lock: the kernel joins what several threads wait for
+        return place
+
+    def _mend(self) -> None:
+        size = os.fstat(self._file.fileno()).st_size
+        if not size:
+            return
+        with open(self.path, "rb") as written:
+            written.seek(size - 1)
+            if written.read() == b"\n":
+                return
+        self._file.write(b"\n")
+        self.append({"event": _MENDED})
 
 
-def _cut_short(line: bytes) -> bool:
-    """Whether a line is the beginning of one of ours."""
-    return line.startswith(b'{"question"'[: len(line)]) and not line.rstrip().endswith(b"}")
+def records(path: Path) -> Iterator[tuple[int, Record]]:
+    """Every record of a journal with its place; one at a time, so that memory does not grow with the file.
 
-
-def _ends_whole(path: Path) -> bool:
+    Raises
+    ------
+    StudyError : for a line that cannot be read and is not one that a kill cut short
+    """
+    if not path.exists():
+        return
+    broken: int | None = None
+    place = number = 0
     with open(path, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
+        for number, line in enumerate(file, 1):
+            record = _parsed(line)
+            if broken is not None and (record or {}).get("event") != _MENDED:
+                raise StudyError(f"{path}:{broken}: cannot be read; restore this line from a copy of the file")
+            if record is None:
+                broken = number
+            else:
+                broken = None
+                yield place, record
+            place += len(line)
+        if broken is not None and line.endswith(b"\n"):
+            raise StudyError(f"{path}:{broken}: cannot be read; restore this line from a copy of the file")
+
+
+def read_at(path: Path, places: Iterator[int]) -> Iterator[Record]:
+    """The records that stand at these places, in the order given."""
+    with open(path, "rb") as file:
+        for place in places:
+            file.seek(place)
+            yield json.loads(file.readline())
+
+
+def _parsed(line: bytes) -> Record | None:
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    return record if isinstance(record, dict) else None

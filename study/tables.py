@@ -151,6 +151,39 @@ def write(frame: pd.DataFrame, path: Path, table: Table, metadata: Mapping[str, 
     ------
     TableError : if the frame breaks the contract; nothing is written then
     """
+    content = _content(frame, table, metadata)
+    replaced(path, lambda half: pq.write_table(content, half))
+
+
+def write_parts(
+    frames: Iterable[pd.DataFrame], path: Path, table: Table, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write a table that comes in parts, whole or not at all, holding one part in memory at a time.
+
+    The parts have the same columns. A row that stands in two parts is not noticed.
+
+    Raises
+    ------
+    TableError : if a part breaks the contract, or there is none; nothing is written then
+    """
+
+    def written(half: Path) -> None:
+        writer = None
+        try:
+            for frame in frames:
+                content = _content(frame, table, metadata)
+                writer = writer or pq.ParquetWriter(half, content.schema)
+                writer.write_table(content.replace_schema_metadata(writer.schema.metadata))
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise TableError(f"{table.name}: has no row to write")
+
+    replaced(path, written)
+
+
+def _content(frame: pd.DataFrame, table: Table, metadata: Mapping[str, str] | None) -> pa.Table:
     check(frame, table, table.name)
     present = [c for c in table.columns if c.name in frame.columns]
     schema = pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.null) for c in present])
@@ -159,8 +192,7 @@ def write(frame: pd.DataFrame, path: Path, table: Table, metadata: Mapping[str, 
     except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise TableError(f"{table.name}: {error}") from None
     notes = {"crossed.table": table.name} | dict(metadata or {})
-    content = content.replace_schema_metadata({**(content.schema.metadata or {}), **notes})
-    replaced(path, lambda half: pq.write_table(content, half))
+    return content.replace_schema_metadata({**(content.schema.metadata or {}), **notes})
 
 
 def metadata(path: Path) -> dict[str, str]:

@@ -13,8 +13,11 @@ KINDS = {
     "draft_reference": "the shipped expert-style drafts, as they stand in the prompts file",
     "ledger": "a rule patient that answers from the case's facts ledger; offline, the embedded default",
     "ledger_polarity": "the rule patient with one fault: negative questions answered by English polarity",
-    "ledger_clinician": "the rule patient with one fault: the clinician's register in reasoning and education turns",
+    "ledger_clinician": "the rule patient with one fault: a clinician's register in reasoning and education turns",
     "ledger_stiff": "the rule patient with one fault: the ledger's own wording instead of a patient's",
+    "openai_chat": "a model behind an OpenAI-compatible address (model = \"…\", base_url = \"…\")",
+    "local": "a small real model on this machine, for demonstrations only (extra `local`)",
+    "expert": "a human expert's answers, brought in by `generation expert import`",
     "recorded": "answers from a CSV or Parquet file (file = \"…\") with columns prompt_id and text",
 }
 

@@ -1,214 +1,141 @@
-"""A model behind an OpenAI-compatible address: one question, one attempt. The only module that knows openai.
+"""A model as a source: the case's persona as system prompt, the question as the only turn.
 
-The client's own retries are off: it would repeat a call that the server may have answered and billed, without a
-record. Replies are taken as bytes and read by `generation.reply`, since the client passes HTML, null choices and
-wrong types on as they come.
+Every question is put alone: what a model said before does not reach it, as the study's prompts are fixed.
 """
 
 import hashlib
 import json
-import ssl
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import cache
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Mapping
+from pathlib import Path
 
-from generation import reply as replies
-from generation.reply import Reply, Unreadable
-from generation.retry import CallError
-from generation.settings import ModelSettings
+from generation.asking import Asked, Asker, Note
+from generation.client import body, key
+from generation.flags import flags
+from generation.price import cost
+from generation.prompt import system_prompt
+from generation.settings import ModelSettings, model_settings
+from generation.sources.speaker import Answer, Request
 from study.errors import StudyError
-
-if TYPE_CHECKING:
-    import openai
-
-Messages = Sequence[Mapping[str, str]]
-PATHS = {"chat": "/chat/completions", "responses": "/responses"}
-_BROKE = ("insufficient_quota", "billing_hard_limit_reached", "account_deactivated")
-_FILTERED = ("content_filter", "content_policy_violation")
-_NEVER = ("unsupported_parameter", "unsupported_value", "model_not_found", "unknown_parameter")
+from study.records import Content, Source
 
 
-@dataclass(frozen=True)
-class Call:
-    """One attempt's answer: the reply, the server's name for the request, and the time it took (seconds)."""
-
-    reply: Reply
-    request_id: str | None
-    seconds: float
-
-
-def body(settings: ModelSettings, messages: Messages) -> dict[str, object]:
-    """What is sent for one question."""
-    if settings.api == "chat":
-        said: dict[str, object] = {"messages": [dict(m) for m in messages]}
-    else:
-        system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-        turns = [dict(m) for m in messages if m["role"] != "system"]
-        said = {"instructions": system, "input": turns, "store": False}
-    return {"model": settings.model} | said | settings.sampling() | dict(settings.extra_body)
-
-
-def key(name: str, settings: ModelSettings, sent: Mapping[str, object]) -> str:
-    """The name of one question to one source: the same exactly where asking again would be the same draw."""
-    named = {
-        "who": name,
-        "address": settings.base_url.rstrip("/") + PATHS[settings.api],
-        "body": sent,
-        "replicate": settings.replicate,
-    }
-    return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-class Client:
-    """A connection to one model; used by several threads at once.
+def open_source(source: Source, content: Content, folder: Path) -> "Model":
+    """A model of study.toml; nothing is sent yet.
 
     Raises
     ------
-    StudyError : if the key is empty
+    StudyError : if a setting is wrong
+    """
+    settings = model_settings(source.settings, f"study.toml: source {source.source_id}")
+    return Model(source.source_id, settings, content.language)
+
+
+class Model:
+    """Answers any question to any case; safe to ask from several threads.
+
+    Parameters
+    ----------
+    address : stands for base_url in the names of questions, where the address is another each time
     """
 
-    def __init__(self, settings: ModelSettings) -> None:
-        import httpx2
-        import openai
-
+    def __init__(self, name: str, settings: ModelSettings, language: str, address: str | None = None) -> None:
+        self.name = name
         self.settings = settings
-        self._key = settings.key()
-        self._raw = httpx2.Response
-        http = httpx2.Client(
-            # A proxy of the environment cannot reach a server on this machine.
-            trust_env=not settings.local,
-            verify=_certificates(),
-            timeout=httpx2.Timeout(settings.timeout, connect=min(10.0, settings.timeout)),
-            limits=httpx2.Limits(
-                max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency
-            ),
-        )
-        try:
-            self._client = openai.OpenAI(
-                api_key=self._key, base_url=settings.base_url, max_retries=0, http_client=http,
-                timeout=settings.timeout,
-            )  # fmt: skip
-        except openai.OpenAIError as error:
-            raise StudyError(f"{settings.base_url}: {error}") from None
+        self.language = language
+        self.note: Note = lambda record: None
+        self._named = settings if address is None else settings.model_copy(update={"base_url": address})
+        self._asker: Asker | None = None
+        self._broken: str | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def workers(self) -> int:
+        return self.settings.concurrency
+
+    def open(self) -> None:
+        """Make the connection ready, once; a missing key is found here and answered with, not raised."""
+        with self._opening:
+            if self._asker is not None or self._broken is not None:
+                return
+            try:
+                self._asker = Asker(self.settings, note=lambda record: self.note(record))
+            except StudyError as error:
+                self._broken = str(error)
+
+    def stop(self) -> None:
+        """Let no further question leave."""
+        if self._asker is not None:
+            self._asker.gate.stop()
 
     def close(self) -> None:
-        self._client.close()
+        if self._asker is not None:
+            self._asker.close()
 
-    def send(self, sent: Mapping[str, object], attempt_id: str = "") -> Call:
-        """Ask once.
+    def sent(self, request: Request) -> dict[str, object]:
+        """The body of one question."""
+        system = system_prompt(request.case.persona, self.language, self.settings.variant)
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": request.text}]
+        return body(self.settings, messages)
 
-        Parameters
-        ----------
-        attempt_id : goes out as X-Client-Request-Id, so that the server's log and ours can be matched
+    def key(self, request: Request) -> str:
+        """The name of one question to this source."""
+        place = request.prompt.prompt_id if request.prompt else ""
+        return key(f"{self.name}/{place}", self._named, self.sent(request))
 
-        Raises
-        ------
-        CallError : if there is no readable reply
-        """
-        import openai
+    def answer(self, request: Request) -> Answer:
+        self.open()
+        if self._asker is None:
+            return Answer("failed", detail=self._broken, asked=False)
+        sent = self.sent(request)
+        about = {"source_id": self.name} | ({"prompt_id": request.prompt.prompt_id} if request.prompt else {})
+        asked = self._asker.ask(self.key(request), sent, about)
+        return self.read(request, sent, asked)
 
-        asked = datetime.now(UTC)
-        try:
-            response = self._client.post(
-                PATHS[self.settings.api],
-                cast_to=self._raw,
-                body=dict(sent),
-                options={"headers": {"X-Client-Request-Id": attempt_id}} if attempt_id else {},
-            )
-            raw, headers = response.content, response.headers
-        except openai.APITimeoutError:
-            raise CallError("transport", f"no answer within {self.settings.timeout:g} s") from None
-        except openai.APIStatusError as error:
-            if _code(error.body) not in _FILTERED:
-                raise self._refused(error) from None
-            return self._filtered(error, asked)
-        except openai.APIConnectionError as error:
-            raise CallError("transport", self._said(f"connection failed: {_cause(error)}")) from None
-        seconds = (datetime.now(UTC) - asked).total_seconds()
-        try:
-            reply = replies.read(raw, self.settings.api)
-        except Unreadable as error:
-            raise CallError("unreadable", self._said(str(error)), code=200) from None
-        return Call(reply, headers.get("x-request-id"), seconds)
-
-    def _filtered(self, error: "openai.APIStatusError", asked: datetime) -> Call:
-        """A filter that took the question is as much an outcome as one that took the answer."""
-        words = self._said(replies.message(error.body))
-        reply = Reply("filtered", None, f"the provider's content filter took the question: {words}", ("filtered",))
-        return Call(reply, error.request_id, (datetime.now(UTC) - asked).total_seconds())
-
-    def _refused(self, error: "openai.APIStatusError") -> CallError:
-        code, body = error.status_code, error.body
-        name = _code(body)
-        words = self._said(replies.message(body) if body else error.response.reason_phrase or "no reason given")
-        detail = f"HTTP {code}: {words}"
-        after = retry_after(error.response.headers, datetime.now(UTC))
-        if name in _BROKE:
-            return CallError("fatal", f"{detail} ({name})", code=code)
-        if code in (401, 403, 404) or name in _NEVER:
-            return CallError("fatal", detail + _hint(code, words, self.settings), code=code)
-        if code == 429:
-            return CallError("busy", detail, code=code, retry_after=after)
-        if code >= 500 or code == 408:  # 408: the server itself gave up waiting, so nothing was answered
-            return CallError("server", detail, code=code, retry_after=after)
-        return CallError("rejected", detail + _hint(code, words, self.settings), code=code)
-
-    def _said(self, text: str) -> str:
-        """A server's words without our key, should it repeat it."""
-        return replies.shown(text.replace(self._key, "[key]") if len(self._key) > 7 else text)
+    def read(self, request: Request, sent: Mapping[str, object], asked: Asked) -> Answer:
+        """The answer that an outcome is, with all that is known of it."""
+        about: dict[str, object] = {
+            "attempts": asked.attempts,
+            "asked_at": asked.asked_at,
+            "answered_at": asked.answered_at,
+            "prompt_hash": hash_of(sent),
+            "replicate": self.settings.replicate,
+            "demo": self.settings.demo,
+        }
+        if asked.call is None:
+            return Answer("failed", detail=str(asked.error), about=about, asked=asked.attempts > 0)
+        call, reply = asked.call, asked.call.reply
+        persona = request.case.persona
+        found = flags(
+            reply,
+            language=self.language,
+            instructions=(persona.role_declaration, persona.conversational_style, persona.behavioral_constraints),
+            sent="".join(map(str, texts_of(sent))),
+            limit=None if "max_tokens" in self.settings.unsupported else self.settings.max_tokens,
+        )
+        about |= {
+            "flags": ",".join(found) or None,
+            "model": reply.model,
+            "response_id": reply.response_id,
+            "request_id": call.request_id,
+            "fingerprint": reply.fingerprint,
+            "finish": reply.finish,
+            "prompt_tokens": reply.usage.prompt,
+            "cached_tokens": reply.usage.cached,
+            "completion_tokens": reply.usage.completion,
+            "reasoning_tokens": reply.usage.reasoning,
+            "cost": cost(reply.usage, self.settings.price),
+            "seconds": call.seconds,
+        }
+        return Answer(reply.status, reply.text, reply.detail, about)
 
 
-@cache
-def _certificates() -> ssl.SSLContext:
-    """The system's certificates, read once: that takes a fifth of a second."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+def hash_of(sent: Mapping[str, object]) -> str:
+    """SHA-256 of all that is sent for one question."""
+    return hashlib.sha256(json.dumps(sent, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a server asks to wait: retry-after-ms, seconds or a date; None if it does not ask readably."""
-    try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        elif "retry-after" not in headers:
-            return None
-        else:
-            seconds = float(headers["retry-after"])
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(headers.get("retry-after", "")) - now).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return max(0.0, seconds) if seconds == seconds and seconds != float("inf") else None
-
-
-def _code(body: object) -> str:
-    error = body.get("error", body) if isinstance(body, Mapping) else {}
-    found = [error.get("code"), error.get("type")] if isinstance(error, Mapping) else []
-    return next((str(c) for c in found if str(c) in (*_BROKE, *_NEVER, *_FILTERED)), "")
-
-
-def _hint(code: int, words: str, settings: ModelSettings) -> str:
-    """What to change in study.toml, where the server's words tell."""
-    if code in (401, 403):
-        return f"; check the key in {settings.api_key_env or 'the environment'}"
-    if code == 404:
-        return f"; is {settings.model} a model of {settings.base_url}, and does it serve {PATHS[settings.api]}?"
-    if settings.limit_name in words:
-        other = "max_completion_tokens" if settings.limit_name == "max_tokens" else "max_tokens"
-        return f'; try token_limit_param = "{other}"'
-    for name in ("temperature", "top_p", "seed"):
-        if name in words:
-            return f'; if the model has no {name}, say unsupported = ["{name}"]'
-    return ""
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason of a failed connection."""
-    while error.__cause__ is not None or error.__context__ is not None:
-        error = error.__cause__ or error.__context__
-    return str(error) or type(error).__name__
+def texts_of(sent: Mapping[str, object]) -> list[object]:
+    """The texts in a body that count as prompt."""
+    turns = sent.get("messages") or sent.get("input") or []
+    return [sent.get("instructions", ""), *(turn["content"] for turn in turns)]

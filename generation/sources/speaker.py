@@ -1,7 +1,7 @@
 """What a source is to the rest: something that answers one utterance to one case."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from study.errors import StudyError
@@ -19,11 +19,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: text only where status is ok; `detail` says why it is not."""
+    """What came back: text only where status is ok; `detail` says why it is not.
+
+    `about` holds further columns of the table `responses`, where the source knows them. `asked` is False where
+    nothing was sent, because an earlier question showed that none can be answered.
+    """
 
     status: str
     text: str | None = None
     detail: str | None = None
+    about: Mapping[str, object] = field(default_factory=dict)
+    asked: bool = True
 
 
 class Speaker(Protocol):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import automated, judges, rubric
-from generation.log import records
+from generation.journal import records
 from generation.progress import Meter
 from study import config, tables
 from study.errors import StudyError

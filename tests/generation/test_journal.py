@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from generation.log import Journal, read_at, records
+from generation.journal import Journal, read_at, records
 from study.errors import StudyError
 
 
@@ -56,7 +56,7 @@ def test_two_runs_cannot_write_at_once(tmp_path):
 def test_a_killed_run_leaves_no_lock(tmp_path):
     path = tmp_path / "journal.jsonl"
     code = (
-        "import os, signal, sys; from pathlib import Path; from generation.log import Journal\n"
+        "import os, signal, sys; from pathlib import Path; from generation.journal import Journal\n"
         "Journal(Path(sys.argv[1])).append({'n': 1}); os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)

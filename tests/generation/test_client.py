@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from generation.client import Client, body, key, retry_after
 from generation.retry import CallError, Gate, Policy, persist
 from generation.settings import model_settings
-from generation.sources.openai_chat import Client, body, key, retry_after
 from study.errors import StudyError
 
 _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).parents[1] / "loopback.py")
