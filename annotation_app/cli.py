@@ -318,17 +318,12 @@ def backup(
 
     Example: annotation_app backup my-study
     """
-    import sqlalchemy as sa
-
-    from study.store import schema
-    from study.store.database import copy
+    from study.store import database as store
 
     study, database = _open(folder)
     stamp = database.now()[:19].replace(":", "").replace("-", "")
     path = to or study.path(f"backups/ratings-{stamp}.db")
-    copy(database, path)
-    with database.writing() as connection:
-        connection.execute(sa.insert(schema.backup), {"path": str(path), "at": database.now()})
+    store.backup(database, path)
     dump({"backup": str(path)}) if as_json else say(f"{path}: written")
 
 

@@ -9,18 +9,17 @@ import json
 from hashlib import sha256
 from string import ascii_uppercase
 
-import sqlalchemy as sa
-
 from annotation_app import quality
-from study.store import overview, ratings, schema
+from study.store import overview, ratings
 from study.store.database import Database
+from study.store.identity import secret
 
 
 def codes(database: Database, sources: list[str]) -> dict[str, str]:
     """Source → code, in an order that only this database's secret tells; the same each time."""
     with database.reading() as connection:
-        secret = connection.execute(sa.select(schema.study.c.secret)).scalar_one()
-    order = sorted(sources, key=lambda s: hmac.new(bytes.fromhex(secret), s.encode(), sha256).digest())
+        key = secret(connection)
+    order = sorted(sources, key=lambda s: hmac.new(key, s.encode(), sha256).digest())
     return {source: ascii_uppercase[i] if i < 26 else f"Z{i}" for i, source in enumerate(order)}
 
 

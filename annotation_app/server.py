@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import run
 
-import sqlalchemy as sa
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -26,8 +25,9 @@ from starlette.routing import Route
 
 from annotation_app import session
 from annotation_app.catalogue import LANGUAGES, catalogue
-from study.store import people, ratings, references, schema, traces
-from study.store.database import Database, Refused, StoreError, ping
+from study.store import people, ratings, references, traces
+from study.store.database import Connection, Database, Refused, StoreError, ping
+from study.store.identity import identity
 
 log = logging.getLogger("crossed.app")
 
@@ -231,7 +231,7 @@ def _sentence(key: str, status: int) -> Response:
     return HTMLResponse(f"<!DOCTYPE html>{page}", status)
 
 
-def _visitor(request: Request, connection: sa.Connection, database: Database) -> people.Person | None:
+def _visitor(request: Request, connection: Connection, database: Database) -> people.Person | None:
     return people.visitor(connection, request.cookies.get(session.COOKIE), database.now())
 
 
@@ -240,7 +240,7 @@ def _language_of(request: Request) -> str:
     try:
         with database.reading() as connection:
             person = _visitor(request, connection, database)
-            return person.locale if person else connection.execute(sa.select(schema.study.c.language)).scalar_one()
+            return person.locale if person else identity(connection).language
     except StoreError:
         return next(iter(LANGUAGES))
 

@@ -1,6 +1,5 @@
 """What a visitor is to see next, and what happens to what they chose. Knows the database, not Streamlit."""
 
-import json
 import logging
 import os
 import secrets
@@ -10,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from annotation_app import marking
 from study.records import Metric
-from study.store import consents, people, ratings, references, schema, seals, traces, training
-from study.store.database import Conflict, Database, StoreError, open_database
+from study.store import consents, overview, people, ratings, references, seals, traces, training
+from study.store.database import Conflict, Connection, Database, StoreError, open_database
+from study.store.identity import identity
 from study.store.people import Person
 from study.store.ratings import Item, Mark, Turn
 
@@ -130,7 +128,7 @@ def database() -> Database:
         return _opened[url]
 
 
-def arrive(database: Database, connection: sa.Connection, cookie: str | None) -> Visit | None:
+def arrive(database: Database, connection: Connection, cookie: str | None) -> Visit | None:
     """The visit that a cookie stands for; None for strangers and for people who have left."""
     person = people.visitor(connection, cookie, database.now())
     if person is None:
@@ -144,7 +142,7 @@ def consent_version(settings: Mapping[str, object]) -> str:
     return str(settings.get("consent_version", "1"))
 
 
-def desk(database: Database, connection: sa.Connection, person_id: str) -> Desk | None:
+def desk(database: Database, connection: Connection, person_id: str) -> Desk | None:
     """The rating page at the rater's cursor; None where nothing is assigned, or behind the last item."""
     position, rated = ratings.standing(connection, person_id)
     scene = _scene(database, connection, person_id, position)
@@ -176,19 +174,6 @@ def show_now(database: Database, person_id: str, desk: Desk, tab: str) -> dict[s
         database, person_id, position=desk.item.position, label=desk.item.label, tab=tab, versions=versions
     )
     return versions
-
-
-def contents(
-    connection: sa.Connection, person_id: str, position: int, versions: Mapping[str, int]
-) -> dict[str, Mark]:
-    """The marks that some versions of a position's cells held."""
-    e = schema.rating_event
-    rows = connection.execute(sa.select(e).where(e.c.person_id == person_id, e.c.position == position))
-    return {
-        r.metric_id: Mark(r.value, r.reason, r.version, r.tab, r.at)
-        for r in rows
-        if versions.get(r.metric_id) == r.version
-    }
 
 
 def settle(
@@ -252,25 +237,14 @@ def settle_note(
         )
 
 
-def pace(connection: sa.Connection, person_id: str, now: datetime) -> tuple[float | None, float]:
+def pace(connection: Connection, person_id: str, now: datetime) -> tuple[float | None, float]:
     """The rater's median seconds per item, None as long as there is none, and minutes at it without a pause."""
-    e, x = schema.rating_event, schema.exposure
-    begun = dict(
-        connection.execute(
-            sa.select(x.c.position, sa.func.min(x.c.at)).where(x.c.person_id == person_id).group_by(x.c.position)
-        ).all()
-    )
-    ended = connection.execute(
-        sa.select(e.c.position, sa.func.max(e.c.at))
-        .where(e.c.person_id == person_id, e.c.version == 1)
-        .group_by(e.c.position)
-    ).all()
-    spans = [_seconds(begun[p], at) for p, at in ended if p in begun]
+    spans = overview.seconds_per_item(connection, person_id)
     median = statistics.median(spans) if spans else None
-    return median, _minutes_at_it(sorted(at for _, at in ended), now)
+    return median, _minutes_at_it(sorted(at for _, at in overview.rated_at(connection, person_id)), now)
 
 
-def training_state(connection: sa.Connection, person_id: str) -> "Training":
+def training_state(connection: Connection, person_id: str) -> "Training":
     """Where a rater stands in the training."""
     anchors = training.anchors(connection)
     done = training.attempts(connection, person_id)
@@ -303,24 +277,24 @@ class Training:
         return not self.passed and sum(a.stage == "post" for a in self.done) >= marking.TESTS
 
 
-def main_metrics(database: Database, connection: sa.Connection) -> list[Metric]:
+def main_metrics(database: Database, connection: Connection) -> list[Metric]:
     """The study's own metrics, without what it asks beside them."""
     return _facts(database, connection).main_metrics
 
 
-def _facts(database: Database, connection: sa.Connection) -> Facts:
+def _facts(database: Database, connection: Connection) -> Facts:
     if database not in _facts_known:
-        study = connection.execute(sa.select(schema.study)).one()
+        study = identity(connection)
         _facts_known[database] = Facts(
             study.title,
-            json.loads(study.settings),
+            study.settings,
             ratings.metrics(connection),
             ratings.metrics(connection, "main"),
         )
     return _facts_known[database]
 
 
-def _scene(database: Database, connection: sa.Connection, person_id: str, position: int) -> Scene | None:
+def _scene(database: Database, connection: Connection, person_id: str, position: int) -> Scene | None:
     key = (database, person_id, position)
     if key not in _scenes_known:
         item = ratings.item_at(connection, person_id, position)
@@ -328,11 +302,7 @@ def _scene(database: Database, connection: sa.Connection, person_id: str, positi
             return None
         if len(_scenes_known) >= _MOST_SCENES:
             _scenes_known.clear()
-        a = schema.assignment
-        within = sa.select(sa.func.min(a.c.position), sa.func.count()).where(
-            a.c.person_id == person_id, a.c.block == item.block
-        )
-        first, places = connection.execute(within).one()
+        first, places = ratings.block_at(connection, person_id, item.block)
         whole = ratings.progress(connection, person_id)
         _scenes_known[key] = Scene(
             item=item,
@@ -350,7 +320,7 @@ def _scene(database: Database, connection: sa.Connection, person_id: str, positi
 
 
 def _phase(
-    connection: sa.Connection, person: Person, settings: Mapping[str, object], who: tuple[Database, str]
+    connection: Connection, person: Person, settings: Mapping[str, object], who: tuple[Database, str]
 ) -> str:
     if person.role == "coordinator":
         return "coordinate"
@@ -366,7 +336,7 @@ def _phase(
     if "instructions" not in taken:
         return "instructions"
     trained = taken & {"trained", "admitted"}
-    if not trained and connection.execute(sa.select(schema.anchor.c.form).limit(1)).first():
+    if not trained and training.offered(connection):
         return "training"
     _ready_to_rate.add(who)
     return "rate"

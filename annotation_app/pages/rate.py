@@ -52,7 +52,7 @@ def _remember(database: Database, person: str, desk: Desk, window: str) -> None:
         return
     versions = session.shown(database, person, desk, window)
     with database.reading() as connection:
-        base = session.contents(connection, person, desk.item.position, versions)
+        base = ratings.marks_of(connection, person, desk.item.position, versions)
     st.session_state.update(
         shown=desk.name, base=base, note=versions.get("note", 0), first=dict(desk.marks),
         text=desk.note.text if desk.draft is None else desk.draft, flag=desk.note.flag,

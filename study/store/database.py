@@ -17,6 +17,8 @@ from study.store import schema
 
 log = logging.getLogger("crossed.store")
 
+Connection = sa.Connection  # an open transaction, as `Database.reading` and `Database.writing` give it
+
 _BUSY_MS = 10_000
 _WRITERS = 0x43524F53  # key of PostgreSQL's advisory lock: one writer at a time
 
@@ -97,6 +99,13 @@ def ping(database: Database) -> None:
     """Raise StoreError unless the database answers."""
     with database.reading() as connection:
         connection.execute(sa.select(sa.literal(1)))
+
+
+def backup(database: Database, path: Path) -> None:
+    """A copy that the database knows of, so that a withdrawal can name the files that still hold the person."""
+    copy(database, path)
+    with database.writing() as connection:
+        connection.execute(sa.insert(schema.backup), {"path": str(path), "at": database.now()})
 
 
 def copy(database: Database, path: Path) -> None:

@@ -60,18 +60,24 @@ def labelled(connection: sa.Connection) -> dict[int, str]:
 
 def seconds_per_item(connection: sa.Connection, person_id: str) -> list[float]:
     """From an item's first showing to its last first rating, for each rated item; long pauses included."""
-    e, x = schema.rating_event, schema.exposure
+    x = schema.exposure
     shown = dict(
         connection.execute(
             sa.select(x.c.position, sa.func.min(x.c.at)).where(x.c.person_id == person_id).group_by(x.c.position)
         ).all()
     )
+    return [_seconds(shown[p], at) for p, at in rated_at(connection, person_id) if p in shown]
+
+
+def rated_at(connection: sa.Connection, person_id: str) -> list[tuple[int, str]]:
+    """Each rated position, and when the last of its cells was first rated."""
+    e = schema.rating_event
     rated = connection.execute(
         sa.select(e.c.position, sa.func.max(e.c.at))
         .where(e.c.person_id == person_id, e.c.version == 1)
         .group_by(e.c.position)
     )
-    return [_seconds(shown[position], at) for position, at in rated if position in shown]
+    return [tuple(row) for row in rated]
 
 
 def dwell(connection: sa.Connection) -> dict[tuple[str, int], tuple[int, int]]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from study.errors import StudyError
 from study.store import chain, schema
 from study.store.database import Database, Refused
+from study.store.identity import identity
 
 VISIT_HOURS = 12
 _PERSON = (schema.person.c.person_id, schema.person.c.role, schema.person.c.locale, schema.person.c.status,
@@ -212,7 +213,7 @@ def _set_locale(connection: sa.Connection, person_id: str, locale: str) -> None:
 
 
 def _language(connection: sa.Connection) -> str:
-    return connection.execute(sa.select(schema.study.c.language)).scalar_one()
+    return identity(connection).language
 
 
 def _hash(secret: str) -> str:

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from study.records import Metric
 from study.store import chain, schema
 from study.store.database import Conflict, Database, Refused
+from study.store.identity import secret
 
 # Statements of every click, built once: building one takes longer than SQLite takes to answer it.
 _E, _A, _C = schema.rating_event, schema.assignment, schema.cursor
@@ -148,6 +149,14 @@ def marks(connection: sa.Connection, person_id: str, position: int) -> dict[str,
     return {row.metric_id: _mark(row) for row in rows}
 
 
+def marks_of(
+    connection: sa.Connection, person_id: str, position: int, versions: Mapping[str, int]
+) -> dict[str, Mark]:
+    """What the cells of one position held in some earlier versions, metric by metric."""
+    rows = connection.execute(_HERE, {"person": person_id, "position": position})
+    return {row.metric_id: _mark(row) for row in rows if versions.get(row.metric_id) == row.version}
+
+
 def metrics(connection: sa.Connection, purpose: str | None = None) -> list[Metric]:
     """The study's metrics in their order."""
     m = schema.metric
@@ -167,6 +176,13 @@ def item_at(connection: sa.Connection, person_id: str, position: int) -> Item | 
         .where(a.c.person_id == person_id, a.c.position == position)
     ).one_or_none()
     return Item(*row[:5], row.encounter or row.label, row.turn) if row else None
+
+
+def block_at(connection: sa.Connection, person_id: str, block: int) -> tuple[int, int]:
+    """The first position of a block of the rater's order, and how many positions it has."""
+    a = schema.assignment
+    within = sa.select(sa.func.min(a.c.position), sa.func.count())
+    return tuple(connection.execute(within.where(a.c.person_id == person_id, a.c.block == block)).one())
 
 
 def dialogue(connection: sa.Connection, item: Item) -> list[Turn]:
@@ -192,8 +208,7 @@ def case_sheet(connection: sa.Connection, case_id: str) -> tuple[str, Mapping[st
 
 def opaque(connection: sa.Connection, person_id: str, position: int) -> str:
     """The name under which a position travels to the browser: it says nothing, and differs between raters."""
-    secret = connection.execute(sa.select(schema.study.c.secret)).scalar_one()
-    return hmac.new(bytes.fromhex(secret), f"{person_id}\n{position}".encode(), sha256).hexdigest()[:16]
+    return hmac.new(secret(connection), f"{person_id}\n{position}".encode(), sha256).hexdigest()[:16]
 
 
 def progress(connection: sa.Connection, person_id: str) -> Progress:

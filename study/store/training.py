@@ -41,6 +41,11 @@ def anchors(connection: sa.Connection) -> list[Anchor]:
     return [_anchor(r) for r in rows]
 
 
+def offered(connection: sa.Connection) -> bool:
+    """Whether the study has anchors to train with."""
+    return connection.execute(sa.select(schema.anchor.c.form).limit(1)).first() is not None
+
+
 def answers(connection: sa.Connection, person_id: str, attempt: int) -> dict[tuple[int, str], float]:
     """First answers of one attempt: (anchor number, metric) → value."""
     t = schema.training_answer
