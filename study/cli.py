@@ -243,22 +243,31 @@ def demo(folder: Annotated[Path, typer.Argument(help="The folder to make.")] = P
     study = load(folder)
     if study.simulation is None:
         raise StudyError(f"{folder}: holds a study that is no demo; name a new folder")
-    for step in (
-        ("study", "check"),
-        ("generation", "run"),
-        ("study", "assign"),
-        ("study", "simulate"),
-        ("analysis", "fit"),
-        ("analysis", "reliability"),
-        ("analysis", "report"),
-    ):
-        if step == ("study", "assign") and study.ratings.exists():
-            continue
-        say(f"\n$ {' '.join(step)} {folder}")
-        done = subprocess.run([sys.executable, "-m", step[0], step[1], str(folder)], check=False)
-        if done.returncode:
-            raise typer.Exit(done.returncode)
+    steps = [("study", "check"), ("generation", "run"), ("study", "assign"), ("study", "simulate")]
+    if study.ratings.exists():
+        steps.remove(("study", "assign"))
+    for step in steps:
+        _walk([step], folder)
+    # The three read the ratings and nothing of each other, so two cores can share them.
+    _walk([("analysis", "fit"), ("analysis", "reliability"), ("analysis", "report")], folder)
     say(f"\nThe report: {folder / 'report.html'}")
+
+
+def _walk(steps: list[tuple[str, str]], folder: Path) -> None:
+    """Run commands side by side, and show what each says in their order; the first failure ends the walk."""
+    pipe = None if len(steps) == 1 else subprocess.PIPE
+    say(f"\n$ {' '.join(steps[0])} {folder}")
+    begun = [subprocess.Popen([sys.executable, "-m", *s, str(folder)], stdout=pipe, text=True) for s in steps]
+    for step, process in zip(steps, begun, strict=True):
+        if process is not begun[0]:
+            say(f"\n$ {' '.join(step)} {folder}")
+        said, _ = process.communicate()
+        if said:
+            say(said.rstrip())
+        if process.returncode:
+            for other in begun:
+                other.kill()
+            raise typer.Exit(process.returncode)
 
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
