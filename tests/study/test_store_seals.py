@@ -265,16 +265,3 @@ def test_a_newer_layout_is_refused(small_study):
     database.close()
     with pytest.raises(StudyError, match="upgrade"):
         open_study(small_study)
-
-
-def test_seventeen_raters_fully_crossed_give_19380_rows(tmp_path, study_maker):
-    """17 raters × (350 utterances × 3 metrics + 15 encounters × 6 metrics)."""
-    study = study_maker(tmp_path / "full", raters=17, sources=5, prompts=None)
-    database = open_study(study)
-    rate_everything(database, study.raters)
-    seals.lock(database, "test")
-    assert export.write(database, study.ratings)["ratings.parquet"] == 17 * (350 * 3 + 15 * 6) == 19_380
-    first = study.ratings.read_bytes()
-    export.write(database, study.ratings)
-    assert study.ratings.read_bytes() == first
-    database.close()
