@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import IntegrityError, InterfaceError, InternalError, OperationalError
 
 from study.errors import StudyError
 from study.store import schema
@@ -200,7 +200,7 @@ def _spoken() -> Iterator[None]:
         if "unique" in text.lower():
             raise Conflict(f"written meanwhile by another: {text}") from None
         raise Refused(text) from None
-    except (OperationalError, InterfaceError, sa.exc.TimeoutError) as error:
+    except (OperationalError, InterfaceError, InternalError, sa.exc.TimeoutError) as error:
         text = str(getattr(error, "orig", error)).splitlines()[0] or type(error).__name__
         log.error("database: %s", text)
         raise StoreError(f"the database cannot be used now ({text}); nothing is half written, try again") from None

@@ -284,3 +284,19 @@ def test_a_lost_connection_is_made_again(fresh_postgres, small_study):
     save(database, 4)
     assert held(database).value == 4
     database.close()
+
+
+def test_a_read_only_database_is_a_reason_to_try_again(fresh_postgres, small_study):
+    """As after a failover to a standby: everything can be read, nothing written."""
+    from annotation_app.founding import open_study
+
+    database = open_study(small_study, fresh_postgres)
+    with database.engine.connect() as connection:
+        name = connection.exec_driver_sql("select current_database()").scalar_one()
+        connection.exec_driver_sql(f"alter database {name} set default_transaction_read_only = on")
+        connection.commit()
+    database.engine.dispose()
+    with pytest.raises(StoreError, match="try again"):
+        save(database, 4)
+    assert not held(database).given
+    database.close()
