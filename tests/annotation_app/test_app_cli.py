@@ -1,10 +1,16 @@
 """The commands: each answers in words and in JSON, and refuses in one sentence."""
 
+import contextlib
 import json
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 
 import pytest
+
+from annotation_app import rehearsal
 
 
 def command(*arguments):
@@ -56,3 +62,33 @@ def test_withdraw_backup_verify_and_export_work_together(small_study, tmp_path):
 @pytest.mark.parametrize("name", ["serve", "invite", "status", "lock", "export", "unblind", "withdraw"])
 def test_help_has_an_example(name):
     assert "Example: annotation_app" in command(name, "--help").stdout
+
+
+def test_serve_prints_a_link_per_role_and_a_rehearsal_rates_on_it(small_study):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    words = ("serve", str(small_study.folder), "--port", str(port), "--links")
+    line = [sys.executable, "-m", "annotation_app", *words]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            links = dict(server.stdout.readline().split() for _ in range(3))
+            assert {"rater", "expert", "coordinator"} == set(links)
+            wait_for(f"{url}/readyz")
+            assert all(rehearsal.enter(url, link.rsplit("/", 1)[1]) for link in links.values())
+            load = ("--url", url, "--raters", "2", "--seconds", "4", "--think", "0.2", "--json")
+            found = command("rehearse", small_study.folder, *load)
+        finally:
+            server.kill()
+    figures = json.loads(found.stdout)
+    assert (figures["errors"], figures["raters"]) == (0, 2)
+    assert figures["saves"] > 0
+
+
+def wait_for(address):
+    for _ in range(600):
+        with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=5):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{address} never answered")
