@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from analysis.automated_cli import judge, lowscores, rules
 from analysis.calibrate import calibrate
 from analysis.options import (
     Adjust,
@@ -409,6 +410,9 @@ def report(
 
 
 app.command()(calibrate)
+app.command()(judge)
+app.command()(rules)
+app.command()(lowscores)
 
 
 def _deliver(

@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import bare
 from study import config, tables
 from study.errors import StudyError, TableError, joined
-from study.records import FORMS, Metric
+from study.records import FORMS, RULE_METRICS, Metric
 
 _MADE_BY = {
     "ratings.parquet": "`study export` or `study import` writes it",
@@ -159,6 +159,7 @@ def _from_study(study: config.Study, without: tuple[str, ...]) -> Loaded:
     items, key = tables.read(study.items, tables.ITEMS), tables.read(study.key, tables.KEY)
     assigned = tables.read(study.assignment, tables.ASSIGNMENT) if study.assignment.is_file() else None
     _check_links(study, ratings, items, key)
+    ratings, tags = _without_tags(ratings, study)
     expected = set(study.raters)
     if assigned is not None:
         paths["assignment"] = study.assignment
@@ -169,7 +170,19 @@ def _from_study(study: config.Study, without: tuple[str, ...]) -> Loaded:
     unrated = [m.metric_id for m in study.metrics if m not in metrics]
     notes = (f"no rating of {', '.join(unrated)}",) if unrated else ()
     inputs = {config.FILE: study.digest} | {p.name: digest(p) for p in paths.values()}
-    return Loaded(frame, metrics, inputs, str(study.folder), study, notes, left_out + gone, _responses(study))
+    left_out = tags + left_out + gone
+    return Loaded(frame, metrics, inputs, str(study.folder), study, notes, left_out, _responses(study))
+
+
+def _without_tags(ratings: pd.DataFrame, study: config.Study) -> tuple[pd.DataFrame, tuple[LeftOut, ...]]:
+    """Ratings without the rules' own yes and no, which measure no metric of the study."""
+    own = {m.metric_id for m in RULE_METRICS} - {m.metric_id for m in study.metrics}
+    tag = ratings["metric_id"].isin(own)
+    if not tag.any():
+        return ratings, ()
+    if tag.all():
+        raise StudyError(f"{study.ratings}: holds only the tags of rules; collect some ratings, or import them")
+    return ratings[~tag], (LeftOut("tags by rules", int(tag.sum())),)
 
 
 def _responses(study: config.Study) -> dict[str, int]:

@@ -150,6 +150,21 @@ class Metric:
     step: float | None = 1.0
 
 
+# What rules rate, each 1 (it keeps to the rule) or 0; people and judges are not asked these.
+RULE_METRICS = tuple(
+    Metric(name, "utterance", 0, 1, "nominal", question)
+    for name, question in (
+        ("rule_told", "Are the facts that the question asks for in the answer?"),
+        ("rule_true", "Does no clause contradict the case?"),
+        ("rule_reserved", "Is no other fact of the ledger in the answer?"),
+        ("rule_particle", "Does the particle fit the question's form and the case?"),
+        ("rule_clear", "Does anything follow the particle?"),
+        ("rule_register", "Is it spoken in 해요체 without a clinician's terms?"),
+        ("rule_short", "Is it at most 35 tokens long?"),
+    )
+)
+
+
 @dataclass(frozen=True)
 class Source:
     """Who answers: a kind that `generation` knows, with its settings."""

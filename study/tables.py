@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from study.errors import TableError, joined
-from study.records import Metric
+from study.records import RULE_METRICS, Metric
 
 Type = Literal["text", "integer", "real", "boolean", "time"]
 
@@ -257,10 +257,11 @@ def check_ratings(ratings: pd.DataFrame, metrics: Iterable[Metric], where: str =
     TableError : for an unknown metric, a value off the scale, or a value that does not go with its status
     """
     check(ratings, RATINGS, where)
-    scales = {m.metric_id: m for m in metrics}
+    asked = {m.metric_id: m for m in metrics}
+    scales = {m.metric_id: m for m in RULE_METRICS} | asked
     unknown = ratings.loc[~ratings["metric_id"].isin(scales), "metric_id"].unique()
     problems = [
-        f"{where}: metric {name} is not in study.toml; its metrics are {', '.join(scales)}" for name in unknown
+        f"{where}: metric {name} is not in study.toml; its metrics are {', '.join(asked)}" for name in unknown
     ]
     for metric_id, rows in ratings.groupby("metric_id", sort=False, observed=True):
         if metric_id in scales:

@@ -1,0 +1,159 @@
+"""Answers that the panel rates low, with what the rules say of them: by category and by source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy.stats import binomtest
+
+from analysis import display, results
+from analysis.load import Loaded, select
+from analysis.results import Answer, Result
+from analysis.rules import TAGS, Rules, tags
+from study import tables
+from study.errors import StudyError
+from study.records import Metric
+
+BELOW = 3.0
+_MOST_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Low:
+    """The low answers of one metric.
+
+    `answers` has a row for each low answer: label, source, prompt, category, form, mean, n (ratings), tags, text.
+    `shares` has estimates with exact intervals: term, level, estimate, low, high, k, n.
+    `tags` tells for each tag how many low and how many other answers have it.
+    """
+
+    metric: Metric
+    below: float
+    answers: pd.DataFrame
+    shares: pd.DataFrame
+    tags: pd.DataFrame | None
+    n: int
+
+
+def low(loaded: Loaded, metric_id: str, *, below: float = BELOW, raters: str = "auto", level: float = 0.95) -> Low:
+    """The answers whose panel mean is below a score, on one metric of utterances.
+
+    Raises
+    ------
+    StudyError : if the metric is not one of utterances, or nothing was rated on it
+    """
+    chosen = select(loaded, metric_id, raters)
+    metric = chosen.metric
+    if metric.item != "utterance":
+        raise StudyError(f"{loaded.name}: {metric_id} is asked of whole encounters; answers have no score on it")
+    if not metric.low < below <= metric.high:
+        raise StudyError(f"--below {below:g}: must lie on {metric_id}'s scale, {metric.low:g} to {metric.high:g}")
+    columns = ["label", *(c for c in ("source", "prompt", "category", "form") if c in chosen.frame.columns)]
+    terms = [c for c in ("source", "category", "form") if c in columns and chosen.frame[c].notna().any()]
+    means = (
+        chosen.frame.groupby(columns, observed=True, dropna=False)["score"]
+        .agg(mean="mean", n="count")
+        .reset_index()
+        .assign(is_low=lambda f: f["mean"] < below)
+    )
+    tagged = _tagged(loaded, means)
+    if not terms:
+        raise StudyError(
+            f"{loaded.name}: names no source, category or form to count low answers by; give --source"
+        )
+    shares = pd.concat([_shares(means, term, level) for term in terms], ignore_index=True)
+    answers = tagged[tagged["is_low"]].drop(columns="is_low").sort_values(["mean", "label"], ignore_index=True)
+    return Low(metric, below, answers, shares, _tag_table(tagged) if "tags" in tagged else None, len(means))
+
+
+def answered(loaded: Loaded, found: Low, raters: str = "auto", level: float = 0.95) -> Answer:
+    """The low answers as a result and in words."""
+    chosen = select(loaded, found.metric.metric_id, raters)
+    values = {"metric": found.metric.metric_id, "below": found.below, "level": level, "estimates": found.shares}
+    values |= {"answers": found.answers, "answers_rated": found.n}
+    if found.tags is not None:
+        values["tags"] = found.tags
+    return Answer(Result("lowscores", results.provenance(loaded, chosen), values), _words(found, level), loaded)
+
+
+def _tagged(loaded: Loaded, means: pd.DataFrame) -> pd.DataFrame:
+    """Answers with their texts and tags, where the study has its content and the rules read its language."""
+    study = loaded.study
+    if study is None:
+        return means
+    items = tables.read(study.items, tables.ITEMS)
+    means = means.merge(items[["label", "text"]], on="label", how="left")
+    if study.content_files is None or (content := study.content()).language != "ko":
+        return means
+    rules, known = Rules(content), {p.prompt_id for p in content.prompts}
+    return means.assign(
+        tags=[
+            tuple(tags(rules.findings(str(row.prompt), row.text))) if row.prompt in known and row.text else ()
+            for row in means.itertuples()
+        ]
+    )
+
+
+def _shares(means: pd.DataFrame, term: str, level: float) -> pd.DataFrame:
+    """The share of low answers at each level of a factor, with Clopper and Pearson's exact interval (1934)."""
+    rows = []
+    for name, part in means.groupby(term, observed=True):
+        k, n = int(part["is_low"].sum()), len(part)
+        interval = binomtest(k, n).proportion_ci(level, method="exact")
+        rows.append((term, str(name), k / n, interval.low, interval.high, k, n))
+    return pd.DataFrame(rows, columns=["term", "level", "estimate", "low", "high", "k", "n"])
+
+
+def _tag_table(tagged: pd.DataFrame) -> pd.DataFrame:
+    is_low = tagged["is_low"]
+    return pd.DataFrame(
+        {
+            "tag": tag,
+            "low": int((has := tagged["tags"].map(lambda t, tag=tag: tag in t))[is_low].sum()),
+            "low_n": int(is_low.sum()),
+            "other": int(has[~is_low].sum()),
+            "other_n": int((~is_low).sum()),
+        }
+        for tag in [*TAGS.values()]
+    )
+
+
+def _words(found: Low, level: float) -> str:
+    lines = [
+        f"{found.metric.metric_id}: {display.share(len(found.answers), found.n)} answers with a panel mean below "
+        f"{found.below:g}"
+    ]
+    for term, part in found.shares.groupby("term", sort=False):
+        lines += ["", f"by {term}{'':<{24 - len(term)}}low answers   {level:.0%} interval, exact"]
+        lines += [
+            f"  {row.level:<24} {display.share(row.k, row.n):<13} {display.percent(row.low)} to "
+            f"{display.percent(row.high)}"
+            for row in part.itertuples()
+        ]
+    if found.tags is not None:
+        lines += ["", f"{'what the rules say':<26} of low answers   of the others"]
+        lines += [
+            f"  {row.tag:<24} {display.share(row.low, row.low_n):<16} {display.share(row.other, row.other_n)}"
+            for row in found.tags.itertuples()
+        ]
+    lines += ["", *_listed(found)] if len(found.answers) else []
+    return "\n".join(lines)
+
+
+def _listed(found: Low) -> Sequence[str]:
+    shown = [
+        f"  {display.number(row.mean)}  {_place(row)}: {getattr(row, 'text', None) or ''}"
+        f"{_bracketed(getattr(row, 'tags', ()))}"
+        for row in found.answers.head(_MOST_SHOWN).itertuples()
+    ]
+    more = len(found.answers) - len(shown)
+    return ["the lowest", *shown, *([f"  and {more} more; --json or --csv has all"] if more > 0 else [])]
+
+
+def _place(row: object) -> str:
+    named = [getattr(row, name, None) for name in ("source", "prompt")]
+    return ", ".join(str(n) for n in named if n is not None and n == n) or str(row.label)
+
+
+def _bracketed(found: Sequence[str]) -> str:
+    return f"  [{', '.join(found)}]" if found else ""
