@@ -136,22 +136,34 @@ class Server:
         self.process.wait()
 
 
-@pytest.fixture
-def server_for(tmp_path):
-    """Start servers for databases; all are killed when the test ends."""
+@contextlib.contextmanager
+def servers(folder: Path):
+    """Start servers for databases, with their logs in a folder; all are killed at the end."""
     started = []
 
     def start(url: str, script: Path | None = None) -> Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        server = Server(f"http://127.0.0.1:{port}", url, script, tmp_path / f"server-{port}.log")
+        server = Server(f"http://127.0.0.1:{port}", url, script, folder / f"server-{port}.log")
         started.append(server)
         return server.start()
 
     yield start
     for server in started:
         server.kill()
+
+
+@pytest.fixture
+def server_for(tmp_path):
+    with servers(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_server_for(tmp_path_factory):
+    with servers(tmp_path_factory.mktemp("servers")) as start:
+        yield start
 
 
 _NUMBERS = itertools.count(1)

@@ -26,6 +26,17 @@ def live(small_study, server_for):
     database.close()
 
 
+@pytest.fixture(scope="module")
+def still(tmp_path_factory, study_maker, module_server_for):
+    """As `live`, once for all the tests that write nothing."""
+    study = study_maker(tmp_path_factory.mktemp("still") / "still", raters=1, cases=1)
+    database = open_study(study)
+    token = rehearsal.ready_rater(database, RATER)
+    server = module_server_for(f"sqlite:///{study.folder / 'ratings.db'}")
+    yield database, server, enter(server.url, token)
+    database.close()
+
+
 def option(radio, value):
     return next(o for o in radio.options if o.startswith(f"**{value}**"))
 
@@ -55,8 +66,8 @@ async def rate_here(visitor, value=4):
         await visitor.choose(radio, option(radio, value))
 
 
-def test_nothing_is_chosen_beforehand_and_next_is_closed(live):
-    _, server, cookie = live
+def test_nothing_is_chosen_beforehand_and_next_is_closed(still):
+    _, server, cookie = still
 
     async def act():
         async with Visitor(server.url, cookie) as visitor:
@@ -67,8 +78,8 @@ def test_nothing_is_chosen_beforehand_and_next_is_closed(live):
     assert NEXT in page.disabled
 
 
-def test_every_point_has_its_words(live):
-    _, server, cookie = live
+def test_every_point_has_its_words(still):
+    _, server, cookie = still
 
     async def act():
         async with Visitor(server.url, cookie) as visitor:
@@ -317,21 +328,21 @@ def test_half_typed_text_survives_a_killed_server(live):
     ("body", "status"),
     [('{"item": "0000", "text": "x"}', 403), ("nonsense", 400), ('{"text": "x"}', 400), ("[]", 400)],
 )
-def test_a_forged_report_is_refused(live, body, status):
-    _, server, cookie = live
+def test_a_forged_report_is_refused(still, body, status):
+    _, server, cookie = still
     assert post(server, cookie, "draft", body) == status
 
 
-def test_a_report_from_another_site_or_without_a_cookie_is_refused(live):
-    _, server, cookie = live
+def test_a_report_from_another_site_or_without_a_cookie_is_refused(still):
+    _, server, cookie = still
     assert post(server, cookie, "draft", "{}", **{"Sec-Fetch-Site": "cross-site"}) == 403
     assert post(server, "forged", "draft", '{"item": "0", "text": ""}') == 403
     assert post(server, cookie, "draft", "x" * 200_000) == 413
 
 
 @pytest.mark.parametrize("cookie", ["", "forged", "' or 1=1"])
-def test_a_stranger_sees_no_page_of_the_study(live, cookie):
-    _, server, _ = live
+def test_a_stranger_sees_no_page_of_the_study(still, cookie):
+    _, server, _ = still
 
     async def act():
         async with Visitor(server.url, cookie) as visitor:
@@ -370,8 +381,8 @@ def test_a_click_after_the_lock_saves_nothing_and_says_so(live):
     assert events(database) == 0
 
 
-def test_an_option_that_the_scale_does_not_have_is_not_saved(live):
-    database, server, cookie = live
+def test_an_option_that_the_scale_does_not_have_is_not_saved(still):
+    database, server, cookie = still
 
     async def act():
         async with Visitor(server.url, cookie) as visitor:
@@ -415,14 +426,14 @@ def test_a_cleared_cache_loses_nothing(live):
 
 
 @pytest.mark.parametrize("path", ["_stcore/metrics", "_stcore/agent/openapi.json", "export/ratings.csv"])
-def test_what_is_not_for_raters_is_not_there(live, path):
-    _, server, cookie = live
+def test_what_is_not_for_raters_is_not_there(still, path):
+    _, server, cookie = still
     request = urllib.request.Request(f"{server.url}/{path}", headers={"Cookie": f"crossed_visit={cookie}"})
     assert status_of(request) == 404
 
 
-def test_every_answer_has_its_security_headers(live):
-    _, server, _ = live
+def test_every_answer_has_its_security_headers(still):
+    _, server, _ = still
     for path in ("", "readyz", "client.js", "_stcore/health"):
         with urllib.request.urlopen(f"{server.url}/{path}") as answer:
             assert answer.headers["X-Frame-Options"] == "DENY"
@@ -431,8 +442,8 @@ def test_every_answer_has_its_security_headers(live):
 
 
 @pytest.mark.parametrize("token", ["forged", "../../etc/passwd", "%00"])
-def test_a_forged_link_is_refused_in_words(live, token):
-    _, server, _ = live
+def test_a_forged_link_is_refused_in_words(still, token):
+    _, server, _ = still
     assert status_of(f"{server.url}/enter/{token}") in (400, 403, 404)
 
 
