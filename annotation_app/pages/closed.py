@@ -9,5 +9,5 @@ from study.store.database import Database
 
 
 def show(database: Database, visit: Visit, say: Catalogue, window: str) -> None:
-    parts.header(say, say("done.title"), page="closed")
+    parts.header(say, say("done.closed"), page="closed")
     st.markdown(say("done.locked"))

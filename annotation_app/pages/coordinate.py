@@ -43,7 +43,9 @@ def show(database: Database, visit: Visit, say: Catalogue, window: str) -> None:
     st.markdown(f"## {say('coordinate.export')}")
     words = html.escape(say("coordinate.export_csv"))
     st.html(f"<p><a class='cr-download' href='./export/ratings.csv' download>{words}</a></p>")
-    st.html(parts.table(("", "", ""), trail, say("coordinate.audit")))
+    told = [(parts.day(at), who, say(f"audit.{what}")) for at, who, what in trail]
+    head = [say(f"audit.{n}") for n in ("at", "who", "what")]
+    st.html(parts.table(head, told, say("coordinate.audit"), "cr-tight"))
 
 
 def _row(
@@ -69,7 +71,7 @@ def _row(
         _number(manner.severity, "+.2f"),
         _number(manner.drift, "+.2f"),
         tested,
-        manner.last_at[:16].replace("T", " "),
+        parts.day(manner.last_at),
     )
 
 
@@ -94,7 +96,7 @@ def _by_code(say: Catalogue, snapshot: tuple[str, str] | None) -> None:
         for r in json.loads(content)
     ]
     head = [say(f"coordinate.{n}") for n in names]
-    st.html(parts.table(head, rows, say("coordinate.by_code", at=at[:16].replace("T", " "))))
+    st.html(parts.table(head, rows, say("coordinate.by_code", at=parts.day(at))))
 
 
 def _invite(database: Database, visit: Visit, say: Catalogue, everybody: list[people.Person]) -> None:
@@ -104,7 +106,7 @@ def _invite(database: Database, visit: Visit, say: Catalogue, everybody: list[pe
     if whom and st.button(say("coordinate.invite_make"), key="make-link"):
         token = people.invite(database, whom, who=visit.person.person_id)
         base = st.context.url.split("?")[0].rstrip("/") if st.context.url else ""
-        st.code(f"{base}/enter/{token}", language=None)
+        st.code(f"{base}/enter/{token}", language=None, wrap_lines=True)
         st.caption(say("coordinate.invite_link"))
     with database.reading() as connection:
         held = [p for p in active if _held(training.attempts(connection, p), people.steps(connection, p))]
@@ -126,7 +128,7 @@ def _lock(database: Database, visit: Visit, say: Catalogue) -> None:
         manifest = seals.sealed(connection, "lock")
         missing = [] if manifest else seals.gaps(connection)
     if manifest:
-        st.markdown(say("coordinate.locked_since", at=str(manifest["locked_at"])[:16].replace("T", " ")))
+        st.markdown(say("coordinate.locked_since", at=parts.day(str(manifest["locked_at"]))))
         return
     if missing:
         lines = [

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 
 import streamlit as st
 
@@ -18,10 +19,10 @@ _SHEET = (
 )
 
 
-def header(say: Catalogue, title: str, *, below: str = "", **state: object) -> None:
+def header(say: Catalogue, title: str, *, below: str = "", switch: bool = True, **state: object) -> None:
     """The page's head: its heading, the way to the other language, and for the browser's script where it is.
 
-    `below` is HTML already.
+    `below` is HTML already. `switch` false leaves the way to the other language out.
     """
     marks = "".join(f' data-{k}="{html.escape(str(v))}"' for k, v in {"locale": say.language, **state}.items())
     others = "".join(
@@ -29,11 +30,23 @@ def header(say: Catalogue, title: str, *, below: str = "", **state: object) -> N
         for code, name in LANGUAGES.items()
         if code != say.language
     )
+    choice = f'<nav aria-label="{html.escape(say("common.language"))}">{others}</nav>' if switch else ""
     st.html(
         f'<div class="cr-head"><div class="cr-state" data-title="{html.escape(title)}"{marks}></div>'
         f'<div class="cr-top"><h1 tabindex="-1">{html.escape(title)}</h1>'
-        f'<nav aria-label="{html.escape(say("common.language"))}">{others}</nav></div>{below}</div>'
+        f"{choice}</div>{below}</div>"
     )
+
+
+def local(at: str) -> datetime:
+    """A moment of the database in the reader's own time zone, as the browser tells it."""
+    minutes_west = st.context.timezone_offset or 0
+    return datetime.fromisoformat(at).astimezone(timezone(-timedelta(minutes=minutes_west)))
+
+
+def day(at: str) -> str:
+    """The same with its date, to the minute."""
+    return f"{local(at):%Y-%m-%d %H:%M}"
 
 
 def plain(text: str) -> str:
@@ -112,7 +125,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str, k
 
 def stranger() -> None:
     """For whoever has no valid visit: the same words for all of them, in both languages."""
-    header(catalogue("ko"), catalogue("ko")("sign_in.title"), page="sign_in")
+    header(catalogue("ko"), catalogue("ko")("sign_in.title"), switch=False, page="sign_in")
     for language in LANGUAGES:
         say = catalogue(language)
         st.html(f"<p lang='{language}'>{html.escape(say('sign_in.body'))}</p>")

@@ -221,7 +221,7 @@ def _status(say: Catalogue, desk: Desk) -> None:
     if st.session_state.get("unsaved"):
         text, kind = say("common.not_saved"), "cr-unsaved"
     elif desk.marks:
-        latest = max(datetime.fromisoformat(m.at) for m in desk.marks.values())
+        latest = parts.local(max(m.at for m in desk.marks.values()))
         text, kind = say("common.saved", time=latest.strftime("%H:%M:%S")), "cr-saved"
     else:
         text, kind = say("rate.complete_first"), "cr-open"

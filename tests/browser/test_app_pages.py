@@ -1,119 +1,20 @@
-"""The rating pages in Chromium: keys alone, two languages and widths, axe, and every byte on the wire."""
-
-import base64
-import hashlib
-import json
-import shutil
-import urllib.parse
+"""The rating page in Chromium: keys alone, a server that is killed and comes back, reload and the way back."""
 
 import pytest
 
 from annotation_app import rehearsal
-from annotation_app.founding import open_study
-from study import tables
-from study.store import people
+from annotation_app.catalogue import catalogue
+from study.store import people, ratings, withdrawal
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the system's Chromium")
 RATER = "rater-01"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-class Wire:
-    """Everything that a browser received, sent or printed."""
-
-    def __init__(self, page) -> None:
-        self.pieces: list[bytes] = []
-        page.on("websocket", self._socket)
-        page.on("response", self._response)
-        page.on("console", lambda m: self.pieces.append(m.text.encode()))
-        page.on("pageerror", lambda e: self.pieces.append(str(e).encode()))
-
-    def _socket(self, socket) -> None:
-        for event in ("framereceived", "framesent"):
-            socket.on(event, lambda data: self.pieces.append(data.encode() if isinstance(data, str) else data))
-
-    def _response(self, response) -> None:
-        self.pieces.append(response.url.encode())
-        self.pieces.append(json.dumps(response.headers).encode())
-        if "/static/" not in response.url:  # Streamlit's own program, the same for every study
-            try:
-                self.pieces.append(response.body())
-            except Exception as error:  # noqa: BLE001 - a redirect has no body
-                self.pieces.append(str(error).encode())
-
-    def leaks(self, secrets) -> list[str]:
-        everything = b"\n".join(self.pieces)
-        return [name for name, forms in secrets.items() if any(f in everything for f in forms)]
-
-
-def secrets_of(study) -> dict[str, list[bytes]]:
-    """Sources, raw ids, labels, file names and the seed, each as itself and in its likely disguises."""
-    items = tables.read(study.items, tables.ITEMS)
-    words = [s.source_id for s in study.sources] + [str(study.seed)]
-    found = {}
-    for word in words:
-        raw = word.encode()
-        found[word] = [
-            raw, base64.b64encode(raw).rstrip(b"=")[:-1], urllib.parse.quote(word).encode(), raw.hex().encode(),
-            *(hashlib.new(h, raw).hexdigest()[:16].encode() for h in ("md5", "sha1", "sha256")),
-        ]  # fmt: skip
-    for word in (*items["label"], *items["prompt_id"].dropna().unique()):
-        found[word] = [word.encode()]
-    for word in ("key.parquet", "responses.parquet", "study.toml", "ratings.db", str(study.folder)):
-        found[word] = [word.encode()]
-    return found
-
-
-@pytest.fixture
-def live(small_study, server_for):
-    database = open_study(small_study)
-    server = server_for(f"sqlite:///{small_study.folder / 'ratings.db'}")
-    yield small_study, database, server
-    database.close()
-
-
-def opened(browser, url, width=1280):
-    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
-    wire = Wire(page)
-    page.goto(url)
-    page.wait_for_selector(".cr-head h1")
-    return page, wire
-
-
-def groups_are(page, number: int) -> None:
-    """Wait until the page asks that many questions; by polling, for the pages allow no eval."""
-    for _ in range(100):
-        if page.locator("[role=radiogroup]").count() == number:
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"the page never asked {number} questions")
-
-
-def axe(page) -> list[str]:
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found.response["violations"]]
-
-
 @pytest.mark.parametrize(("language", "width"), [("ko", 1280), ("ko", 360), ("en", 1280), ("en", 360)])
-def test_an_encounter_is_rated_with_keys_alone(browser, live, language, width):
-    from study.store import ratings
-
+def test_an_encounter_is_rated_with_keys_alone(opened, until, axe, live, language, width):
     _, database, server = live
     token = rehearsal.ready_rater(database, RATER)
     people.speak(database, RATER, language)
-    page, _ = opened(browser, f"{server.url}/enter/{token}", width)
+    page, _ = opened(f"{server.url}/enter/{token}", width)
     page.wait_for_selector("[role=radiogroup]")
     assert page.evaluate("document.documentElement.lang") == language
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -126,7 +27,7 @@ def test_an_encounter_is_rated_with_keys_alone(browser, live, language, width):
     assert axe(page) == []
     for position, metrics in ((1, 3), (2, 3), (3, 3), (4, 6)):
         page.wait_for_selector(f'.cr-state[data-position="{position}"]', state="attached")
-        groups_are(page, metrics)
+        until(page, lambda n=metrics: page.locator("[role=radiogroup]").count() == n)
         for number in range(metrics):
             page.keyboard.press(str(1 + (position + number) % 5))
         page.wait_for_selector('[class*="st-key-next-"] button:not([disabled])')
@@ -138,11 +39,9 @@ def test_an_encounter_is_rated_with_keys_alone(browser, live, language, width):
     assert given == [[float(1 + (p + n) % 5) for n in range(m)] for p, m in ((1, 3), (2, 3), (3, 3), (4, 6))]
 
 
-def test_keys_rest_while_text_is_typed(browser, live):
-    from study.store import ratings
-
+def test_keys_rest_while_text_is_typed(opened, live):
     _, database, server = live
-    page, _ = opened(browser, f"{server.url}/enter/{rehearsal.ready_rater(database, RATER)}")
+    page, _ = opened(f"{server.url}/enter/{rehearsal.ready_rater(database, RATER)}")
     page.get_by_text("표시와 의견").click()
     page.locator("textarea").click()
     page.keyboard.type("1 2 3 n x")
@@ -151,62 +50,98 @@ def test_keys_rest_while_text_is_typed(browser, live):
         assert ratings.progress(connection, RATER).rated == 0
 
 
-def walk(browser, live):
-    """One session of each role, and everything that came over the wire."""
+def rating(opened, live):
+    """The rating page of a rater who is ready."""
     _, database, server = live
-    wires = []
-    page, wire = opened(browser, f"{server.url}/enter/{rehearsal.ready_rater(database, RATER)}")
+    page, _ = opened(f"{server.url}/enter/{rehearsal.ready_rater(database, RATER)}")
     page.wait_for_selector("[role=radiogroup]")
-    for key in "435":
+    return page
+
+
+def held(database, position: int = 1) -> list[float | None]:
+    with database.reading() as connection:
+        return [m.value for m in ratings.marks(connection, RATER, position).values()]
+
+
+def at(page, position: int) -> None:
+    page.wait_for_selector(f'.cr-state[data-position="{position}"]', state="attached")
+
+
+def scored(page, keys: str) -> None:
+    for key in keys:
         page.keyboard.press(key)
     page.wait_for_selector('[class*="st-key-next-"] button:not([disabled])')
+
+
+@pytest.mark.parametrize("by", ["key", "mouse"])
+def test_the_first_click_after_a_restart_is_saved_and_half_typed_text_is_kept(opened, until, live, by):
+    _, database, server = live
+    page = rating(opened, live)
+    page.keyboard.press("4")
+    until(page, lambda: held(database) == [4.0])
+    page.get_by_text(catalogue("ko")("rate.note")).click()
+    page.locator("textarea").fill("아직 다 쓰지 않은")
+    server.kill()
+    page.wait_for_timeout(1500)
+    server.start()
+    second = page.locator("[role=radiogroup]").nth(1).locator("label").nth(1)
+    until(page, lambda: second.locator("input").is_enabled(), what="the page after the restart")
+    if by == "mouse":
+        second.click()
+    else:
+        page.locator(".cr-head h1").click()
+        page.keyboard.press("2")
+    until(page, lambda: held(database) == [4.0, 2.0], what="the first click after the restart")
+    assert page.locator("textarea").input_value() == "아직 다 쓰지 않은"
+    assert page.locator(".cr-state").get_attribute("data-position") == "1"
+
+
+def test_reload_and_the_way_back_keep_the_place_and_the_answers(opened, until, live):
+    _, database, _ = live
+    page = rating(opened, live)
+    scored(page, "435")
     page.keyboard.press("n")
-    page.wait_for_timeout(800)
-    wires.append(wire)
-    for person, role in (("expert-01", "expert"), ("coordinator-01", "coordinator")):
-        token = people.invite(database, person, role=role, who="test")
-        page, wire = opened(browser, f"{server.url}/enter/{token}")
-        page.wait_for_timeout(800)
-        if role == "expert":
-            page.get_by_text("위 내용을 읽었고").click()
-            page.get_by_role("button", name="동의하고 시작").click()
-            page.wait_for_selector("textarea")
-        wires.append(wire)
-        assert axe(page) == [], role
-    return wires
+    at(page, 2)
+    page.reload()
+    at(page, 2)
+    page.wait_for_selector('[class*="st-key-back-"] button:not([disabled])')
+    page.keyboard.press("b")
+    at(page, 1)
+    chosen = page.locator("[role=radiogroup] input:checked")
+    until(page, lambda: chosen.count() == 3, what="the answers that were given")
+    words = "e => e.closest('label').querySelector('strong').textContent"
+    assert [chosen.nth(i).evaluate(words) for i in range(3)] == ["4", "3", "5"]
+    page.go_back()
+    page.go_forward()
+    at(page, 1)
+    assert held(database) == [4.0, 3.0, 5.0]
 
 
-def test_no_byte_to_any_role_names_a_source(browser, live):
-    secrets = secrets_of(live[0])
-    for wire in walk(browser, live):
-        assert len(wire.pieces) > 10
-        assert wire.leaks(secrets) == []
+def test_what_is_saved_is_told_in_the_readers_own_time(browser, live):
+    _, database, server = live
+    token = rehearsal.ready_rater(database, RATER)
+    context = browser.new_context(timezone_id="Asia/Seoul")
+    page = context.new_page()
+    page.goto(f"{server.url}/enter/{token}")
+    page.wait_for_selector("[role=radiogroup]")
+    page.keyboard.press("4")
+    page.wait_for_selector(".cr-saved")
+    with database.reading() as connection:
+        [mark] = ratings.marks(connection, RATER, 1).values()
+    hour = (int(mark.at[11:13]) + 9) % 24
+    assert f"{hour:02d}{mark.at[13:19]}" in page.locator(".cr-saved").inner_text()
+    context.close()
 
 
-PLANTS = {
-    "a hidden column": (
-        "import pandas as pd; "
-        "st.dataframe(pd.DataFrame({'text': ['x'], 's': [SECRET]}), column_order=['text'])"
-    ),
-    "a widget's key": "st.checkbox('x', key=SECRET)",
-    "a cached function's name": (
-        "exec('@st.cache_data\\ndef ' + SECRET + '():\\n import time; time.sleep(1.5)\\n' + SECRET + '()')"
-    ),
-    "an exception": "st.exception(ValueError(SECRET))",
-    "a hash": "import hashlib; st.html('<i>' + hashlib.sha256(SECRET.encode()).hexdigest() + '</i>')",
-}
-
-
-@pytest.mark.parametrize("plant", PLANTS)
-def test_a_planted_leak_is_found(browser, small_study, server_for, tmp_path, plant):
-    database = open_study(small_study)
-    secret = "expert_quillfeather"
-    script = tmp_path / "planted" / "page.py"
-    script.parent.mkdir()
-    lines = ("import streamlit as st", "from annotation_app import app", f"SECRET = {secret!r}", "app.show()")
-    script.write_text("\n".join([*lines, PLANTS[plant], ""]))
-    server = server_for(f"sqlite:///{small_study.folder / 'ratings.db'}", script)
-    page, wire = opened(browser, f"{server.url}/enter/{rehearsal.ready_rater(database, RATER)}")
-    page.wait_for_timeout(2500)
-    assert secret in wire.leaks(secrets_of(small_study))
-    database.close()
+def test_whatever_the_audit_holds_has_words(opened, live):
+    _, database, server = live
+    people.preview(database, "test")
+    people.replace(database, "rater-02", "rater-02b", "test")
+    rehearsal.ready_rater(database, "rater-03")
+    withdrawal.withdraw(database, "rater-03", "test")
+    token = people.invite(database, "coordinator-01", role="coordinator", who="test")
+    page, _ = opened(f"{server.url}/enter/{token}")
+    page.wait_for_selector(".cr-table >> nth=-1")
+    told = page.locator(".cr-table").last.inner_text()
+    for what in ("preview", "replaced", "withdrawn", "admitted", "founded"):
+        assert catalogue("ko")(f"audit.{what}") in told
