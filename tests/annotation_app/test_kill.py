@@ -102,5 +102,6 @@ def test_three_kills_lose_and_double_nothing(small_study, server_for):
 def test_two_hundred_kills_under_twenty_raters_lose_and_double_nothing(tmp_path, study_maker, server_for):
     study = study_maker(tmp_path / "soak", raters=2, sources=5, prompts=None)
     acknowledged, lost, twice, sound = killed_again_and_again(study, server_for, kills=200, raters=20)
+    print(f"\n200 kills: {len(acknowledged)} acknowledged, {len(lost)} lost, {len(twice)} twice")
     assert len(acknowledged) > 1000
     assert (lost, twice, sound) == ([], [], [])
