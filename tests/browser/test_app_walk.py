@@ -74,7 +74,7 @@ class Walker:
         return page
 
     def look(self, page, name: str) -> None:
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(150)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             page.wait_for_timeout(100)
@@ -83,6 +83,7 @@ class Walker:
                 "language": page.evaluate("document.documentElement.lang"),
                 "width": page.evaluate("document.documentElement.scrollWidth"),
                 "scales": page.evaluate(_SCALES),
+                "broken": page.evaluate(_BROKEN),
                 "cut": page.evaluate(_CUT),
                 "exceptions": page.locator("[data-testid=stException]").count(),
             }
@@ -308,6 +309,10 @@ def test_no_word_is_cut(walk):
     assert {} == {where: f["cut"] for where, f in walk.found.items() if f["cut"]}
 
 
+def test_no_korean_word_is_broken(walk):
+    assert {} == {where: f["broken"] for where, f in walk.found.items() if f["broken"]}
+
+
 def test_no_page_fails(walk):
     assert {} == {where: f["exceptions"] for where, f in walk.found.items() if f["exceptions"]}
 
@@ -354,4 +359,9 @@ _CUT = """
   const box = e.getBoundingClientRect()
   return e.offsetParent && (e.scrollWidth > e.clientWidth + 1 || box.right > innerWidth + 1 || box.left < -1)
 }).map(e => e.textContent.slice(0, 60))
+"""
+# Texts in which a line may end within a word.
+_BROKEN = """
+[...document.querySelectorAll('[data-testid=stMain] :is(p, li, label p, h1, h2, h3, dd, td, th)')]
+  .filter(e => getComputedStyle(e).wordBreak !== 'keep-all').map(e => e.textContent.slice(0, 60))
 """
