@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from generation.reply import Reply
 
@@ -121,6 +122,7 @@ def _repeats(text: str, instructions: Iterable[str], run: int) -> bool:
     return any(said & _runs(part, run) for part in instructions)
 
 
-def _runs(text: str, length: int) -> set[str]:
+@lru_cache(maxsize=256)
+def _runs(text: str, length: int) -> frozenset[str]:
     close = "".join(text.split())
-    return {close[i : i + length] for i in range(len(close) - length + 1)}
+    return frozenset(close[i : i + length] for i in range(len(close) - length + 1))
