@@ -7,6 +7,10 @@ Kind = Literal["utterance", "encounter"]
 RaterKind = Literal["human", "judge", "rule"]
 Form = Literal["affirmative", "negative", "open_ended"]
 Polarity = Literal["present", "absent", "unknown"]
+Role = Literal["doctor", "patient"]
+EncounterStatus = Literal[
+    "concluded", "max_rounds", "doctor_failed", "patient_failed", "infra_error", "not_run"
+]  # fmt: skip
 
 FORMS: tuple[str, ...] = ("affirmative", "negative", "open_ended")
 
@@ -196,3 +200,85 @@ class Response:
     status: str
     text: str | None = None
     detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Vignette:
+    """A case told as running text, as benchmarks have it: the patient plays it, the doctor never sees it.
+
+    `extra` keeps all else that the case's file says of it.
+    """
+
+    case_id: str
+    text: str
+    diagnosis: str = ""
+    language: str = "en"
+    extra: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one of the two said, in which round (from 1), and what was noticed of it."""
+
+    round: int
+    speaker: Role
+    text: str
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one role took: calls that brought an answer, their tokens and cost. Unknown is None, never 0.
+
+    Cached tokens are part of the prompt's, reasoning tokens of the completion's.
+    """
+
+    calls: int = 0
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Encounter:
+    """A dialogue of a doctor and a patient: its turns, how it ended, and what it took.
+
+    `source_id` is the doctor, who is held to account; `patient_id` is who played the patient. `candidates` are the
+    diagnoses that the doctor weighed, each with 0 to 100. `config` names all that would make it another draw.
+
+    Statuses: `concluded` has a diagnosis; `max_rounds` ended without one; `doctor_failed` and `patient_failed` had
+    no text from one of the two (empty, refused, filtered); `infra_error` was cut short by a server that did not
+    answer, and is asked for again; `not_run` is unfinished, since the run stopped. Only the first three say
+    something about the doctor.
+    """
+
+    encounter_id: str
+    case_id: str
+    source_id: str
+    patient_id: str
+    replicate: int
+    status: EncounterStatus
+    turns: tuple[Turn, ...] = ()
+    diagnosis: str | None = None
+    candidates: tuple[tuple[str, float], ...] = ()
+    flags: tuple[str, ...] = ()
+    detail: str | None = None
+    doctor: Spent = Spent()
+    patient: Spent = Spent()
+    started: str | None = None
+    ended: str | None = None
+    config: str = ""
+    demo: bool = False
+
+    @property
+    def cost(self) -> float | None:
+        """What both took together; None if either is unknown."""
+        costs = (self.doctor.cost, self.patient.cost)
+        return None if None in costs else sum(costs)
+
+    @property
+    def rounds(self) -> int:
+        return max((t.round for t in self.turns), default=0)

@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from study.errors import TableError, joined
-from study.records import RULE_METRICS, Metric
+from study.records import RULE_METRICS, EncounterStatus, Metric
 
 Type = Literal["text", "integer", "real", "boolean", "time"]
 
@@ -131,7 +131,39 @@ RATINGS = Table(
     ),
     key=("rater_id", "label", "metric_id", "occasion"),
 )
-TABLES = {t.name: t for t in (RESPONSES, ITEMS, KEY, ASSIGNMENT, RATINGS)}
+ENCOUNTERS = Table(
+    "encounters",
+    (
+        Column("encounter_id"),
+        Column("case_id"),
+        Column("source_id"),  # the doctor
+        Column("patient_id"),  # who played the patient
+        Column("replicate", "integer"),
+        Column("status", allowed=get_args(EncounterStatus)),
+        Column("detail", null=True),
+        Column("rounds", "integer"),
+        Column("turns"),  # JSON: [{"round", "speaker", "text", "flags"}, …]
+        Column("diagnosis", null=True),
+        Column("candidates", null=True),  # JSON: [[name, 0 to 100], …]
+        Column("flags", null=True),  # comma-separated
+        *(
+            Column(f"{role}_{name}", kind, null=True)
+            for role in ("doctor", "patient")
+            for name, kind in (
+                ("model", "text"), ("calls", "integer"), ("prompt_tokens", "integer"),
+                ("cached_tokens", "integer"), ("completion_tokens", "integer"), ("reasoning_tokens", "integer"),
+                ("cost", "real"),
+            )
+        ),
+        Column("cost", "real", null=True),  # null: unknown, never 0
+        Column("started", "time", null=True),
+        Column("ended", "time", null=True),
+        Column("config"),
+        Column("demo", "boolean"),
+    ),
+    key=("encounter_id",),
+)  # fmt: skip
+TABLES = {t.name: t for t in (RESPONSES, ITEMS, KEY, ASSIGNMENT, RATINGS, ENCOUNTERS)}
 
 
 def read(path: Path, table: Table) -> pd.DataFrame:

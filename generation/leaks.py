@@ -1,0 +1,94 @@
+"""What must not be said in an encounter: the answer by the patient, the doctor's part by the patient.
+
+A leak is a flag on the turn and on the encounter; nothing is taken out or asked again, and the report counts it.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from generation.conclusion import read
+from study.records import Role, Turn, Vignette
+
+NAMED = "patient_named_diagnosis"
+AS_DOCTOR = "patient_as_doctor"
+TOLD = "doctor_told_diagnosis"
+FLAGS = (NAMED, AS_DOCTOR, TOLD)
+
+_LABEL = re.compile(r"^\s*[*_\[(]*(?:doctor|physician|dr\.?|clinician|의사|선생님)[*_\])]*\s*[:：]", re.I | re.M)
+_CUES = re.compile(
+    "|".join(
+        (
+            r"as your (?:doctor|physician)",
+            r"i(?:'d| would) (?:like to )?(?:order|prescribe|refer you)",
+            r"(?:let me|i(?:'ll| will| am going to)) (?:examine|auscultate|prescribe|order)",
+            r"you (?:most likely |probably )?have been diagnosed",
+            r"how long have you (?:had|been)",
+            r"what brings you in",
+            r"do you have any (?:allerg|other symptom)",
+            r"처방해\s*드리",
+            r"진찰해?\s*보겠",
+            r"검사를?\s*(?:해|진행해|시행해)\s*(?:보겠|보도록)",
+            r"어디가 불편",
+            r"언제부터 (?:그러|아프)셨",
+            r"감별\s*진단",
+        )
+    ),
+    re.I,
+)
+_WORD = re.compile(r"[^\W_]+")
+
+
+def of_turn(role: Role, text: str, before: Sequence[Turn], case: Vignette) -> tuple[str, ...]:
+    """Flags of one utterance. A patient who repeats a diagnosis that the doctor named first gives nothing away."""
+    if role != "patient":
+        return ()
+    found = []
+    doctor_said = any(t.speaker == "doctor" and names(t.text, case.diagnosis) for t in before)
+    if names(text, case.diagnosis) and not doctor_said:
+        found.append(NAMED)
+    if _LABEL.search(text) or _CUES.search(text) or read(text):
+        found.append(AS_DOCTOR)
+    return tuple(found)
+
+
+def of_encounter(turns: Sequence[Turn], told: str, case: Vignette) -> tuple[str, ...]:
+    """The leaks of a whole encounter, each once."""
+    found = {flag for t in turns for flag in t.flags} | ({TOLD} if names(told, case.diagnosis) else set())
+    return tuple(flag for flag in FLAGS if flag in found)
+
+
+def names(text: str, diagnosis: str) -> bool:
+    """Whether a text holds a diagnosis by its name, its abbreviation in brackets, or the name before them.
+
+    >>> names("They said MULTIPLE  sclerosis once.", "Multiple sclerosis (MS)")
+    True
+    >>> names("이게 천식인가요?", "천식"), names("symptoms", "MS")
+    (True, False)
+    """
+    words = _words(text)
+    return any(_holds(words, name) for name in variants(diagnosis))
+
+
+def variants(diagnosis: str) -> list[list[str]]:
+    """A diagnosis as the words it is known by: the whole, the part before brackets, the parts in brackets."""
+    whole = _words(diagnosis)
+    parts = [_words(p) for p in re.split(r"[()\[\]]", diagnosis)]
+    return [p for i, p in enumerate([whole, *parts]) if p and p not in [whole, *parts][:i]]
+
+
+def _holds(words: list[str], name: list[str]) -> bool:
+    """Whether the name stands among the words; a Korean name may have a particle behind it."""
+    for i in range(len(words) - len(name) + 1):
+        *head, last = words[i : i + len(name)]
+        if head == name[:-1] and (last == name[-1] or (_hangul(name[-1]) and last.startswith(name[-1]))):
+            return True
+    return False
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def _hangul(word: str) -> bool:
+    return all("가" <= c <= "힣" for c in word)
