@@ -15,6 +15,10 @@ from study.errors import StudyError
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval", "ratio")
 
+# A reliability stepped up this close to its pole is no number.
+_POLE = 1e-9
+NO_RELIABILITY = "items differ less than raters' error alone would make them: no reliability to estimate"
+
 # Shrout & Fleiss (1979) beside McGraw & Wong (1996): the same six coefficients under two names.
 FORMS = {
     "ICC(1,1)": "ICC(1)",
@@ -97,8 +101,10 @@ def icc(ratings: pd.DataFrame | np.ndarray, level: float = 0.95) -> pd.DataFrame
     Returns
     -------
     One row per form: `term` (Shrout–Fleiss name), `also` (McGraw–Wong name), `estimate`, `statistic` (F),
-    `df1`, `df2`, `p_value`, `low`, `high`, `n` (items, the targets), `k` (raters), `n_ratings`.
-    Perfect agreement leaves the interval nan: it has no width to estimate.
+    `df1`, `df2`, `p_value`, `low`, `high`, `n` (items, the targets), `k` (raters), `n_ratings`, `reason` (why
+    there is no estimate). Perfect agreement leaves the interval nan: it has no width to estimate. The interval of
+    a mean of k raters is that of one rater, stepped up; it reaches down to -inf where that one falls below
+    -1/(k - 1).
 
     Raises
     ------
@@ -144,14 +150,26 @@ def mean_squares(y: np.ndarray) -> dict[str, float]:
     }
 
 
-def averaged(single: np.ndarray | float, k: float) -> np.ndarray | float:
+def averaged(single: np.ndarray | float, k: float, below: float = np.nan) -> np.ndarray | float:
     """Spearman–Brown: the reliability of a mean of k raters from that of one.
 
-    nan where raters differ and items do not at all: no mean of k raters has a reliability then.
+    At -1/(k - 1) the formula has a pole, and beyond it climbs down from plus infinity. No mean of k raters has a
+    reliability there: it is `below`, which is -inf for the end of an interval.
     """
     single = np.asarray(single, float)
     scale = 1 + (k - 1) * single
-    return np.divide(k * single, scale, out=np.full(scale.shape, np.nan), where=np.abs(scale) > 1e-12)[()]
+    nothing = np.where(np.isnan(single), np.nan, below)
+    above = np.isfinite(scale) & (scale > _POLE)
+    return np.divide(k * single, scale, out=nothing, where=above)[()]
+
+
+def stepped_up(single: tuple[float, float, float], k: float) -> tuple[float, float, float]:
+    """Estimate and interval of a mean of k raters from those of one; all nan where there is no estimate."""
+    estimate = float(averaged(single[0], k))
+    if np.isnan(estimate):
+        return np.nan, np.nan, np.nan
+    low, high = (float(averaged(end, k, below=-np.inf)) for end in single[1:])
+    return estimate, low, high
 
 
 def krippendorff_alpha(ratings: pd.DataFrame | np.ndarray, level: Level = "ordinal") -> float:
@@ -295,12 +313,12 @@ def _six_forms(squares: dict[str, float], n: int, k: int, level: float) -> list[
     ):
         f = items / base if base > 0 else np.inf
         for size in ("1", "k"):
-            estimate, low, high = single if size == "1" else tuple(averaged(x, k) for x in single)
+            estimate, low, high = single if size == "1" else stepped_up(single, k)
             term = f"ICC({number},{size})"
             records.append({
                 "term": term, "also": FORMS[term], "estimate": estimate, "statistic": f, "df1": df_items,
                 "df2": df2, "p_value": float(stats.f.sf(f, df_items, df2)), "low": low, "high": high,
-                "n": n, "k": k, "n_ratings": n * k,
+                "n": n, "k": k, "n_ratings": n * k, "reason": NO_RELIABILITY if np.isnan(estimate) else None,
             })  # fmt: skip
     return sorted(records, key=lambda record: list(FORMS).index(record["term"]))
 
@@ -317,15 +335,20 @@ def single_rater(items: float, error: float, df1: int, df2: int, k: float, tail:
 def _absolute(items: float, raters: float, error: float, n: int, k: int, tail: float) -> tuple:
     """ICC(2,1) with Satterthwaite's approximate interval."""
     spread = k * raters + (k * n - k - n) * error
-    estimate = (items - error) / (items + (k - 1) * error + k * (raters - error) / n)
+    total = items + (k - 1) * error + k * (raters - error) / n
+    if total <= _POLE * error:
+        return np.nan, np.nan, np.nan
+    estimate = (items - error) / total
     if error <= 0:
         return float(estimate), np.nan, np.nan
     a = k * estimate / (n * (1 - estimate))
     b = 1 + k * estimate * (n - 1) / (n * (1 - estimate))
-    df = (a * raters + b * error) ** 2 / (
-        (a * raters) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
-    )
+    its_variance = (a * raters) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
+    if its_variance == 0 or spread == 0:
+        return float(estimate), np.nan, np.nan
+    df = (a * raters + b * error) ** 2 / its_variance
     f_low, f_high = stats.f.ppf(tail, n - 1, df), stats.f.ppf(tail, df, n - 1)
-    low = n * (items - f_low * error) / (f_low * spread + n * items)
-    high = n * (f_high * items - error) / (spread + n * f_high * items)
+    # Both quantiles may be infinite where the estimate leaves next to no degrees of freedom.
+    low = n * (items / f_low - error) / (spread + n * items / f_low)
+    high = 1.0 if np.isinf(f_high) else n * (f_high * items - error) / (spread + n * f_high * items)
     return float(estimate), float(low), float(high)

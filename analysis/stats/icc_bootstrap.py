@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analysis.stats.agreement import FORMS, averaged, checked, mean_squares
+from analysis.stats.agreement import FORMS, NO_RELIABILITY, averaged, checked, mean_squares, stepped_up
 from analysis.stats.agreement_intervals import cluster_codes, interval, multiplicity
 from analysis.stats.chunks import Backend, in_chunks
 from study.errors import StudyError
@@ -32,7 +32,8 @@ def icc_bootstrap(
     Returns
     -------
     `term`, `also`, `estimate`, `std_error`, `low`, `high`, `n` (items), `k` (raters), `n_clusters`, `n_boot`,
-    `n_failed`.
+    `n_failed`, `reason` (why there is no estimate). Intervals of a mean of k raters are those of one rater,
+    stepped up; their standard error is nan where a draw has no reliability to step up.
 
     Raises
     ------
@@ -50,17 +51,25 @@ def icc_bootstrap(
         in_chunks(task, n_boot, seed=seed, size=1000, jobs=jobs, backend=backend, scheduler=scheduler)
     )
     squares = mean_squares(y)
-    estimates = _forms(squares["items"], squares["raters"], squares["error"], *y.shape)
-    about = {"n": y.shape[0], "k": y.shape[1], "n_clusters": int(codes.max()) + 1, "n_boot": n_boot}
-    return pd.DataFrame([
-        {"term": term, "also": FORMS[term], "estimate": float(estimate)}
-        | interval(draws[:, i], confidence, term) | about
-        for i, (term, estimate) in enumerate(zip(FORMS, estimates, strict=True))
-    ])  # fmt: skip
+    n, k = y.shape
+    estimates = _singles(squares["items"], squares["raters"], squares["error"], n, k)
+    about = {"n": n, "k": k, "n_clusters": int(codes.max()) + 1, "n_boot": n_boot}
+    rows = []
+    for i, (term, estimate) in enumerate(zip(list(FORMS)[:3], estimates, strict=True)):
+        found = interval(draws[:, i], confidence, term)
+        ends = float(estimate), found["low"], found["high"]
+        for size, (value, low, high) in (("1", ends), ("k", stepped_up(ends, k))):
+            drawn = draws[:, i] if size == "1" else averaged(draws[:, i], k)[np.isfinite(draws[:, i])]
+            error = {"std_error": found["std_error"] if size == "1" else float(drawn.std(ddof=1))}
+            name = term.replace(",1)", f",{size})")
+            reason = NO_RELIABILITY if np.isnan(value) else None
+            rows.append({"term": name, "also": FORMS[name], "estimate": value} | found | error
+                        | {"low": low, "high": high} | about | {"reason": reason})  # fmt: skip
+    return pd.DataFrame(sorted(rows, key=lambda row: list(FORMS).index(row["term"])))
 
 
 def _replicates(y: np.ndarray, codes: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n × six forms, from moments weighted by how often each item is drawn."""
+    """n × the three forms of one rater, from moments weighted by how often each item is drawn."""
     weight = multiplicity(int(codes.max()) + 1, n, rng)[:, codes]
     items, k = weight.sum(1), y.shape[1]
     by_rater = weight @ y
@@ -68,17 +77,18 @@ def _replicates(y: np.ndarray, codes: np.ndarray, n: int, rng: np.random.Generat
     ss_items = weight @ (y.sum(1) ** 2 / k) - grand
     ss_raters = (by_rater**2).sum(1) / items - grand
     ss_error = np.maximum(weight @ (y**2).sum(1) - grand - ss_items - ss_raters, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        forms = _forms(ss_items / (items - 1), ss_raters / (k - 1), ss_error / ((items - 1) * (k - 1)), items, k)
-    return np.column_stack(forms)
+    per_item, per_rater, per_cell = items - 1, k - 1, (items - 1) * (k - 1)
+    return np.column_stack(_singles(ss_items / per_item, ss_raters / per_rater, ss_error / per_cell, items, k))
 
 
-def _forms(items: np.ndarray, raters: np.ndarray, error: np.ndarray, n: np.ndarray, k: int) -> list[np.ndarray]:
-    """The six forms in the order of FORMS, from mean squares."""
+def _singles(
+    items: np.ndarray, raters: np.ndarray, error: np.ndarray, n: np.ndarray, k: int
+) -> list[np.ndarray]:
+    """The three forms of one rater in the order of FORMS, from mean squares; nan where nothing varies."""
     within = (raters + (n - 1) * error) / n
-    singles = [
-        (items - within) / (items + (k - 1) * within),
-        (items - error) / (items + (k - 1) * error + k * (raters - error) / n),
-        (items - error) / (items + (k - 1) * error),
-    ]
-    return singles + [averaged(single, k) for single in singles]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [
+            (items - within) / (items + (k - 1) * within),
+            (items - error) / (items + (k - 1) * error + k * (raters - error) / n),
+            (items - error) / (items + (k - 1) * error),
+        ]

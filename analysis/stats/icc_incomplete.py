@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.stats.agreement import FORMS, averaged, checked, single_rater
+from analysis.stats.agreement import FORMS, NO_RELIABILITY, checked, single_rater, stepped_up
 from analysis.stats.mixed.fit import MixedFit, fit
 from study.errors import StudyError
 
@@ -66,11 +66,12 @@ def icc_incomplete(
     for size, averaged_over in (("1", 1.0), ("k", k)):
         for form, single, base, df2 in singles:
             term, f = f"ICC({form},{size})", float(items / base)
-            estimate, low, high = (float(averaged(x, averaged_over)) for x in single)
+            estimate, low, high = stepped_up(single, averaged_over)
             records.append({
                 "term": term, "also": FORMS[term], "estimate": estimate, "statistic": f, "df1": df_items,
                 "df2": df2, "p_value": float(stats.f.sf(f, df_items, df2)), "low": low, "high": high, "n": n,
                 "k": k, "n_ratings": n_ratings, "n_raters": n_raters, "cells": table.size,
+                "reason": NO_RELIABILITY if np.isnan(estimate) else None,
             })  # fmt: skip
     return pd.DataFrame(records)
 
