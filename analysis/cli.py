@@ -18,18 +18,17 @@ from analysis.options import (
     Level,
     Metric,
     Out,
-    Raters,
     Reader,
     Scheduler,
     Seed,
     Target,
-    Without,
     modelling,
     named,
     numbers,
     reading,
     whole,
 )
+from analysis.reporting_cli import grim, report
 from study.errors import StudyError
 from study.terminal import command, dump, main, say
 
@@ -385,34 +384,12 @@ def compare(
     _deliver(answers, reader.metric, as_json, csv, out)
 
 
-@app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="study", help="The study folder.")] = Path("."),
-    bootstrap: Bootstrap = 1000,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    raters: Raters = "auto",
-    without: Without = None,
-) -> None:
-    """Write report.html, tables/*.tex and figures/*.svg into the study folder.
-
-    Example: analysis report demo-study
-    """
-    from analysis import load, report
-    from analysis.reliability import Bootstrap
-
-    if not folder.is_dir():
-        raise StudyError(f"{folder}: is not a study folder; a report is made of one (`study import` makes one)")
-    loaded = load.load(folder, without=without or ())
-    made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters)
-    written = report.write(made, folder)
-    say(f"{written[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
-
-
 app.command()(calibrate)
 app.command()(judge)
 app.command()(rules)
 app.command()(lowscores)
+app.command()(report)
+app.command()(grim)
 
 
 def _deliver(

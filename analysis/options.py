@@ -169,7 +169,7 @@ class Reader:
             "ddf": ddf,
             "level": level,
         }
-        self.scale = _scale(scale)
+        self.scale = bounds(scale)
         self._columns = columns | {"metric": metric_column, "scale": self.scale}
 
     def load(self, target: Path) -> "Loaded":
@@ -191,7 +191,13 @@ class Reader:
         return [fitting.fitted(loaded, m, raters=self.raters, **self._model, **more) for m in metrics]
 
 
-def _scale(text: str | None) -> tuple[float, float] | None:
+def bounds(text: str | None) -> tuple[float, float] | None:
+    """Lowest and highest rating of an option such as 1:5.
+
+    Raises
+    ------
+    StudyError : if it is no such thing
+    """
     if text is None:
         return None
     low, _, high = text.partition(":")

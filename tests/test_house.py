@@ -74,8 +74,8 @@ def test_statistics_know_no_path_clock_or_print(module):
         "distributed",
     )  # fmt: skip
     standard = {
-        "abc", "collections", "contextlib", "copy", "dataclasses", "enum", "functools", "html", "itertools",
-        "math", "operator", "re", "textwrap", "typing", "warnings",
+        "abc", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum", "fractions", "functools",
+        "html", "itertools", "math", "operator", "re", "textwrap", "typing", "warnings",
     }  # fmt: skip
     for name in imported(module) - {"study.errors", "__future__"}:
         assert name.startswith(pure) or name.split(".")[0] in standard, name
