@@ -13,18 +13,17 @@ import pandas as pd
 
 from analysis import rubric as rubrics
 from analysis import verdict as verdicts
+from analysis.insisting import insist
 from analysis.rubric import Rubric, Turn, View
-from generation.asking import Asked, Asker, now, spread
+from generation.asking import Asker, now, spread
 from generation.client import body, key
 from generation.journal import Journal, records
-from generation.price import cost
 from generation.progress import Meter
 from generation.settings import ModelSettings, model_settings
 from study.config import FILE, Study
 from study.errors import StudyError
 from study.records import Content, Judge, Metric
 
-RE_ASKS = 2
 _DEFAULTS = {"temperature": 0.0, "top_p": None, "max_tokens": 400}
 Record = dict[str, object]
 
@@ -197,68 +196,24 @@ def _ask(bench: Bench, tasks: Sequence[Task], meter: Meter) -> str | None:
 
 def _judged(asker: Asker, bench: Bench, task: Task) -> Record | None:
     """One task's outcome; None if it was not asked because the judge cannot be reached any more."""
-    messages = [dict(m) for m in task.messages]
     settings = bench.settings.model_copy(update={"replicate": bench.settings.replicate + task.occasion - 1})
     about = {"label": task.view.label, "occasion": task.occasion}
-    asked: list[Asked] = []
-    problem = ""
-    for _ in range(1 + RE_ASKS):
-        asked.append(asker.ask(task.key, body(settings, messages), about))
-        call, error = asked[-1].call, asked[-1].error
-        if call is None:
-            if not asked[-1].attempts:
-                return None
-            return _record(bench, task, asked, "failed", detail=str(error))
-        reply = call.reply
-        if reply.text is None:
-            problem = reply.detail or reply.status
-        elif "truncated" in reply.flags:
-            problem = "it was cut at the token limit"
-            settings = settings.model_copy(
-                update={"max_tokens": 2 * settings.max_tokens if settings.max_tokens else None}
-            )
-        else:
-            try:
-                found = verdicts.read(reply.text, task.metrics)
-            except verdicts.NoVerdict as fault:
-                problem = str(fault)
-            else:
-                return _record(bench, task, asked, "ok", scores=found.scores, reason=found.reason)
-        messages += [{"role": "assistant", "content": reply.text or "…"}]
-        messages += [{"role": "user", "content": bench.rubric.again(problem)}]
-    return _record(bench, task, asked, "judge_error", detail=f"{1 + RE_ASKS} replies without a verdict: {problem}")
-
-
-def _record(
-    bench: Bench,
-    task: Task,
-    asked: Sequence[Asked],
-    status: str,
-    *,
-    scores: Mapping[str, float | None] | None = None,
-    reason: str | None = None,
-    detail: str | None = None,
-) -> Record:
-    calls = [a.call for a in asked if a.call is not None]
-    costs = [cost(c.reply.usage, bench.settings.price) for c in calls]
-    last = calls[-1].reply if calls else None
+    found = insist(
+        asker, settings, task.messages, lambda text: verdicts.read(text, task.metrics), bench.rubric.again,
+        task.key, about,
+    )  # fmt: skip
+    if found.status == "not_asked":
+        return None
+    verdict = found.verdict
     return {
         "event": "judged",
         "key": task.key,
-        "label": task.view.label,
-        "occasion": task.occasion,
-        "status": status,
-        "scores": dict(scores) if scores else None,
-        "reason": reason,
-        "detail": detail,
-        "model": last.model if last else None,
-        "response_id": last.response_id if last else None,
-        "fingerprint": last.fingerprint if last else None,
-        "prompt_tokens": _sum([c.reply.usage.prompt for c in calls]),
-        "completion_tokens": _sum([c.reply.usage.completion for c in calls]),
-        "cost": _sum(costs),
-        "asks": len(asked),
-        "attempts": sum(a.attempts for a in asked),
+        **about,
+        "status": found.status,
+        "scores": dict(verdict.scores) if verdict else None,
+        "reason": verdict.reason if verdict else None,
+        "detail": found.detail,
+        **found.about(bench.settings.price),
         "prompt_hash": rubrics.digest(task.messages),
         "rubric": bench.rubric.digest,
         "at": now(),
@@ -285,8 +240,3 @@ def _rows(bench: Bench, task: Task, record: Record | None, closed: str | None) -
             "prompt_hash": record["prompt_hash"] if record is not None else None,
             "cost": None if record is None or record["cost"] is None else record["cost"] / len(task.metrics),
         }
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """A sum that is unknown if a part of it is, or if there is none."""
-    return None if not values or any(v is None for v in values) else sum(values)

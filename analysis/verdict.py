@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from analysis.strict_json import NotJson, parsed
 from study.records import Metric
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
@@ -37,10 +38,7 @@ def read(text: str, metrics: Sequence[Metric]) -> Verdict:
     ------
     NoVerdict : if it holds anything else, lacks a metric, or has a value that is not on its scale
     """
-    fenced = _FENCED.fullmatch(text.strip())
-    document = _object(fenced[1] if fenced else text)
-    if not isinstance(document, dict):
-        raise NoVerdict("it is not a JSON object")
+    document = document_in(text)
     if "scores" not in document:
         raise NoVerdict('it has no "scores"')
     if unknown := sorted(set(document) - _KEYS):
@@ -58,6 +56,23 @@ def read(text: str, metrics: Sequence[Metric]) -> Verdict:
     return Verdict({m.metric_id: _score(scores[m.metric_id], m) for m in metrics}, reason or None)
 
 
+def document_in(text: str) -> dict[str, object]:
+    """The JSON object that a reply is, alone or in one code fence.
+
+    Raises
+    ------
+    NoVerdict : if it is anything else
+    """
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        document = parsed(fenced[1] if fenced else text)
+    except NotJson as error:
+        raise NoVerdict(str(error)) from None
+    if not isinstance(document, dict):
+        raise NoVerdict("it is not a JSON object")
+    return document
+
+
 def _score(value: object, metric: Metric) -> float | None:
     if value is None:
         return None
@@ -70,21 +85,3 @@ def _score(value: object, metric: Metric) -> float | None:
     if metric.step and abs((steps := (value - metric.low) / metric.step) - round(steps)) > 1e-9:
         raise NoVerdict(f"{value:g} lies between the points of {metric.metric_id}'s scale")
     return float(value)
-
-
-def _object(text: str) -> object:
-    try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except (json.JSONDecodeError, RecursionError):
-        raise NoVerdict("it is not one JSON object") from None
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    names = [name for name, _ in pairs]
-    if again := [n for n in names if names.count(n) > 1]:
-        raise NoVerdict(f"it has {again[0]!r} twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> object:
-    raise NoVerdict(f"{name} is not a number")

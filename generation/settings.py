@@ -41,7 +41,7 @@ class ModelSettings(BaseModel):
 
     `unsupported` names settings that the model refuses: they are not sent, and the manifest says so. `seed` is
     sent as seed + replicate - 1, so that replicates are different draws. `patience` is the longest single wait,
-    in seconds, that a server may ask for.
+    in seconds, that a server may ask for. `keyless` says that a server elsewhere takes no key.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -67,6 +67,7 @@ class ModelSettings(BaseModel):
     patience: float = Field(default=120, ge=0)
     price: Price | None = None
     demo: bool = False
+    keyless: bool = False
 
     @model_validator(mode="after")
     def _address(self) -> Self:
@@ -102,13 +103,13 @@ class ModelSettings(BaseModel):
 
         Raises
         ------
-        StudyError : if the variable is unset or empty, and the server is not on this machine
+        StudyError : if the variable is unset or empty, and the server is neither on this machine nor keyless
         """
         variable = self.api_key_env or KEY_VARIABLES.get(self.host)
         found = os.environ.get(variable, "").strip() if variable else ""
         if found:
             return found
-        if self.api_key_env or not self.local:
+        if self.api_key_env or not (self.local or self.keyless):
             raise StudyError(
                 f"{variable} is empty: set it to the key of {self.host}"
                 if variable

@@ -18,7 +18,7 @@ _TOLERANCE = 5e-5  # of a cost: files give it to four decimals
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token counts; None where nobody said. Cached tokens are part of the prompt's, reasoning's of the completion's.
+    """Token counts; None where nobody said. Cached ones are part of the prompt's, reasoning of the completion's.
 
     >>> Tokens(412034, 31021).total
     443055
@@ -101,7 +101,7 @@ def read(document: Mapping[str, object]) -> tuple[Tokens, list[str]]:
 
 
 def cost_note(stated: float | None, tokens: Tokens, price: Price | None) -> str | None:
-    """What is wrong with a stated cost: the tokens' own price is another; None if nothing is, or nothing is known."""
+    """That a stated cost is not the tokens' own; None if it is, or if one of the two is unknown."""
     own = tokens.cost(price)
     if stated is None or own is None or abs(stated - own) <= _TOLERANCE:
         return None

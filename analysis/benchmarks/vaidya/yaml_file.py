@@ -13,7 +13,8 @@ class _Once(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
         if again := [n for n in names if names.count(n) > 1]:
-            raise yaml.constructor.ConstructorError(problem=f"{again[0]} stands twice", problem_mark=node.start_mark)
+            problem = f"{again[0]} stands twice"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
         return super().construct_mapping(node, deep)
 
 
