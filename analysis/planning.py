@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 import pandas as pd
@@ -15,6 +16,7 @@ from analysis.stats.power import Size, Variances
 from study.errors import StudyError
 
 _REFITTED = "score ~ source + (1|rater) + (1|prompt) + (1|source:prompt) + (1|source:rater)"
+_IN_CASES = " + (1|source:case)"
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,9 @@ def gstudy(loaded: Loaded, metric_id: str, sizes: Sizes, cost: Cost, raters: str
 def pilot(found: Fitted) -> tuple[Variances, Size]:
     """Components and size of a fitted study, as the start of planning the next one."""
     frame, item = _with_items(found.selected.frame)
-    size = Size(frame["source"].nunique(), frame[item].nunique(), frame["rater"].nunique())
-    return power.from_fit(found.fit), size
+    variances = power.from_fit(found.fit)
+    cases = frame["case"].nunique() if variances.source_case and item == "prompt" else None
+    return variances, Size(frame["source"].nunique(), frame[item].nunique(), frame["rater"].nunique(), cases)
 
 
 def power_of(
@@ -107,13 +110,20 @@ def power_of(
     simulation: Simulation | None = None,
     found: Fitted | None = None,
 ) -> Answer:
-    """Power of a difference between two sources over a grid of sizes, in closed form or by simulation."""
-    prompts, raters = sizes.prompts or _around(size.prompts), sizes.raters or _around(size.raters)
+    """Power of a difference between two sources over a grid of sizes, in closed form or by simulation.
+
+    Where the items are encounters, cases are the items; elsewhere cases hold the prompts.
+    """
+    given = (sizes.cases or sizes.prompts) if called == "case" else sizes.prompts
+    prompts, raters = given or _around(size.prompts), sizes.raters or _around(size.raters)
+    cases = () if called == "case" else sizes.cases or ((int(size.cases),) if size.cases else ())
+    if cases and size.cases is None and found is None:
+        size = replace(size, cases=cases[0])
     if simulation is None:
         grid = power.power_grid(variances, size.sources, prompts, raters, differences,
-                                cases=sizes.cases or None, alpha=alpha, target=target)  # fmt: skip
+                                cases=cases or None, alpha=alpha, target=target)  # fmt: skip
     else:
-        grid = _simulated(variances, size.sources, prompts, raters, differences, alpha, simulation)
+        grid = _simulated(variances, (size.sources, prompts, raters, cases), differences, alpha, simulation)
     last = differences[-1]
     sentence = power.plateau(variances, size, last, target=target, alpha=alpha, called=called)
     source = (
@@ -151,26 +161,29 @@ def _power_text(values: dict, grid: pd.DataFrame, found: Fitted | None, called: 
 
 def _simulated(
     variances: Variances,
-    sources: int,
-    prompts: Sequence[int],
-    raters: Sequence[int],
+    sizes: tuple[int, Sequence[int], Sequence[int], Sequence[int]],
     differences: Sequence[float],
     alpha: float,
     how: Simulation,
 ) -> pd.DataFrame:
+    """Power at every number of prompts, raters and cases that hold the prompts."""
+    sources, prompts, raters, cases = sizes
+    if variances.source_case and not cases:
+        raise StudyError(
+            "answers to one case share variance (source_case): say with --n-cases how many cases hold the prompts"
+        )
     parts = []
-    for p in prompts:
-        for r in raters:
-            size = Size(sources, p, r)
-            found = _complete(variances, size, differences, alpha, how) if _whole(how) else _refitted(
-                variances, size, differences, alpha, how)  # fmt: skip
-            parts.append(found.assign(prompts=p, raters=r))
+    for p, r, c in product(prompts, raters, cases or [None]):
+        size, spread = Size(sources, p, r, c), variances
+        if c == p:  # each prompt is a case of its own: what its answers share is the prompt's
+            size = replace(size, cases=None)
+            spread = replace(spread, source_prompt=spread.source_prompt + spread.source_case, source_case=0.0)
+        whole = size.cases is None and not how.missing and how.raters_per_prompt is None
+        found = (_complete if whole else _refitted)(spread, size, differences, alpha, how)
+        parts.append(found.assign(prompts=p, raters=r, cases=float("nan") if c is None else c))
     grid = pd.concat(parts, ignore_index=True)
-    return grid[["prompts", "raters", *[c for c in grid.columns if c not in ("prompts", "raters")]]]
-
-
-def _whole(how: Simulation) -> bool:
-    return not how.missing and how.raters_per_prompt is None
+    first = ["prompts", "raters", "cases"]
+    return grid[[*first, *[c for c in grid.columns if c not in first]]]
 
 
 def _complete(
@@ -185,19 +198,20 @@ def _complete(
 def _refitted(
     variances: Variances, size: Size, differences: Sequence[float], alpha: float, how: Simulation
 ) -> pd.DataFrame:
-    """Studies with missing cells or incomplete blocks, each fitted anew."""
-    if variances.source_case:
-        raise StudyError("variance of source:case has no place in a simulation with refits; leave it out")
-    frame = power_simulation.crossed_frame(replace(size, cases=None))
+    """Studies with missing cells, incomplete blocks or cases that hold prompts, each fitted anew."""
+    frame = power_simulation.crossed_frame(size)
     if how.raters_per_prompt is not None:
         frame = power_simulation.incomplete_blocks(frame, how.raters_per_prompt)
     if how.missing:
         frame = power_simulation.some_missing(frame, how.missing, how.seed)
     truth = {"rater": variances.rater, "prompt": variances.prompt, "source:prompt": variances.source_prompt,
              "source:rater": variances.source_rater}  # fmt: skip
+    if size.cases is not None:
+        truth["source:case"] = variances.source_case
     parts = [
         power_simulation.simulate_refits(
-            frame, _REFITTED, {"source2": 1.0}, coefficients={"(Intercept)": how.mean, "source2": d},
+            frame, _REFITTED + (_IN_CASES if size.cases is not None else ""), {"source2": 1.0},
+            coefficients={"(Intercept)": how.mean, "source2": d},
             variances=truth, residual=variances.residual, scale=_scale(how), n_sim=how.n, alpha=alpha,
             seed=how.seed, jobs=how.jobs, backend=how.backend, scheduler=how.scheduler,
         ).assign(difference=d, n_ratings=len(frame))
@@ -211,15 +225,16 @@ def _scale(how: Simulation) -> power_simulation.Scale | None:
 
 
 def _power_table(grid: pd.DataFrame, called: str) -> tables.Table:
-    rows = []
+    rows, in_cases = [], bool(grid["cases"].notna().any())
     for r in grid.to_dict("records"):
         value = display.estimate(r["power"], r.get("low"), r.get("high"))
-        row = [display.count(r["prompts"]), display.count(r["raters"]), display.number(r["difference"]), value]
+        row = [display.count(r["prompts"]), *([display.count(r["cases"])] if in_cases else []),
+               display.count(r["raters"]), display.number(r["difference"]), value]  # fmt: skip
         row.append(display.number(r["std_error"], 3))
         row.append(display.number(r["detectable"]) if "detectable" in r else display.count(r["n_failed"]))
         rows.append(tuple(row))
     last = "detectable" if "detectable" in grid else "failed"
-    columns = (f"{called}s", "raters", "difference", "power", "SE", last)
+    columns = (f"{called}s", *(["in cases"] if in_cases else []), "raters", "difference", "power", "SE", last)
     return tables.Table("power", "", columns, tuple(rows), text_columns=())
 
 

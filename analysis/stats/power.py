@@ -246,15 +246,22 @@ def plateau(
     def reached(**change: float) -> float:
         return power(source_contrast(variances, Size(**{**vars(size), **change})), difference, alpha)
 
+    def with_items(n: float) -> float:
+        if size.cases is None:
+            return reached(prompts=n)
+        return reached(cases=n, prompts=n * size.prompts / size.cases)
+
     now = reached()
+    held = "" if size.cases is None else f" in {size.cases:g} cases"
+    items = f"{called}s" if size.cases is None else f"cases of {size.prompts / size.cases:.3g} prompts"
     start = (
-        f"{size.prompts:g} {called}s and {size.raters:g} raters find a difference of {difference:g} with "
+        f"{size.prompts:g} {called}s{held} and {size.raters:g} raters find a difference of {difference:g} with "
         f"probability {now:.2f}."
     )
     if now >= target:
         return start
     with_raters = reached(raters=MANY)
-    n_items = _needed(lambda n: reached(prompts=n), size.prompts, target)
+    n_items = _needed(with_items, size.prompts if size.cases is None else size.cases, target)
     n_raters = _needed(lambda n: reached(raters=n), size.raters, target)
     advice = []
     if n_raters is None:
@@ -264,9 +271,9 @@ def plateau(
     else:
         advice.append(f"{n_raters} raters would reach {target:g}")
     if n_items is None:
-        advice.append(f"no number of {called}s reaches {target:g} with {size.raters:g} raters: add both")
+        advice.append(f"no number of {items} reaches {target:g} with {size.raters:g} raters: add both")
     else:
-        advice.append(f"add {called}s: {n_items} reach {target:g} with {size.raters:g} raters")
+        advice.append(f"add {items}: {n_items} reach {target:g} with {size.raters:g} raters")
     return f"{start} {advice[0][0].upper()}{advice[0][1:]}; {advice[1]}."
 
 
