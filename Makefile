@@ -15,8 +15,9 @@ app: $(VENV)/installed
 	test -f app-study/assignment.parquet || $(BIN)/study assign app-study
 	$(BIN)/annotation_app serve app-study --links
 
+# Two processes, a file of tests in one of them: much of the time goes into waiting for servers and browsers.
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile --benchmark-disable
 
 validate: $(VENV)/installed-test
 	$(BIN)/python -m pytest -m slow

@@ -133,7 +133,7 @@ def test_what_is_saved_is_told_in_the_readers_own_time(browser, live):
     context.close()
 
 
-def test_whatever_the_audit_holds_has_words(opened, live):
+def test_whatever_the_audit_holds_has_words(opened, until, live):
     _, database, server = live
     people.preview(database, "test")
     people.replace(database, "rater-02", "rater-02b", "test")
@@ -141,7 +141,8 @@ def test_whatever_the_audit_holds_has_words(opened, live):
     withdrawal.withdraw(database, "rater-03", "test")
     token = people.invite(database, "coordinator-01", role="coordinator", who="test")
     page, _ = opened(f"{server.url}/enter/{token}")
-    page.wait_for_selector(".cr-table >> nth=-1")
-    told = page.locator(".cr-table").last.inner_text()
+    last = page.locator(".cr-table").last
+    page.wait_for_selector(".cr-table")
     for what in ("preview", "replaced", "withdrawn", "admitted", "founded"):
-        assert catalogue("ko")(f"audit.{what}") in told
+        words = catalogue("ko")(f"audit.{what}")
+        until(page, lambda words=words: words in last.inner_text(), what=f"{words} in the audit's table")
