@@ -8,20 +8,20 @@ from analysis.load import load
 from analysis.stats.power import Size, Variances
 from study.errors import StudyError
 
-IN_CASES = Variances(source_prompt=0.1, source_rater=0.01, residual=0.3, source_case=0.15)
-START = Size(2, 12, 4)
+IN_CASES = Variances(source_prompt=0.1, source_rater=0.01, residual=0.3, source_case=0.4)
+START = Size(5, 24, 5)
 
 
 def powers(cases: tuple[int, ...], n: int | None, **more) -> dict[float, float]:
-    sizes = planning.Sizes((4,), (12,), cases)
+    sizes = planning.Sizes((5,), (24,), cases)
     how = planning.Simulation(n=n, seed=3) if n else None
-    grid = planning.power_of(IN_CASES, START, sizes, [0.8], simulation=how, **more).result.values["estimates"]
+    grid = planning.power_of(IN_CASES, START, sizes, [1.0], simulation=how, **more).result.values["estimates"]
     return dict(zip(grid["cases"], grid["power"], strict=True))
 
 
 def test_simulated_studies_know_of_the_cases_that_hold_their_prompts():
-    expected, simulated = powers((3, 12), None), powers((3, 12), 150)
-    assert expected[3] + 0.2 < expected[12]
+    expected, simulated = powers((4, 12), None), powers((4, 12), 150)
+    assert expected[4] + 0.2 < expected[12]
     assert simulated == pytest.approx(expected, abs=0.1)
 
 
@@ -31,9 +31,9 @@ def test_a_simulation_without_its_cases_is_refused():
 
 
 def test_the_sentence_advises_cases_where_cases_hold_the_prompts():
-    text = planning.power_of(IN_CASES, START, planning.Sizes((4,), (12,), (3,)), [0.8]).text
-    assert "12 prompts in 3 cases and 4 raters" in text
-    assert "add cases of 4 prompts" in text
+    text = planning.power_of(IN_CASES, START, planning.Sizes((5,), (24,), (3,)), [0.8]).text
+    assert "24 prompts in 3 cases and 5 raters" in text
+    assert "add cases of 8 prompts" in text
     assert "in cases" in text
 
 
