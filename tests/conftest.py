@@ -116,8 +116,8 @@ class Server:
     process: subprocess.Popen | None = None
 
     def start(self) -> "Server":
-        port = self.url.rsplit(":", 1)[1]
-        command = [sys.executable, "-m", "annotation_app.server", "--port", port]
+        port, _, base = self.url.rsplit(":", 1)[1].partition("/")
+        command = [sys.executable, "-m", "annotation_app.server", "--port", port, "--base-path", base]
         command += ["--script", str(self.script)] if self.script else []
         environment = os.environ | {"CROSSED_DATABASE": self.database_url}
         with open(self.log, "ab") as log:
@@ -141,11 +141,11 @@ def servers(folder: Path):
     """Start servers for databases, with their logs in a folder; all are killed at the end."""
     started = []
 
-    def start(url: str, script: Path | None = None) -> Server:
+    def start(url: str, script: Path | None = None, base: str = "") -> Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        server = Server(f"http://127.0.0.1:{port}", url, script, folder / f"server-{port}.log")
+        server = Server(f"http://127.0.0.1:{port}{base}", url, script, folder / f"server-{port}.log")
         started.append(server)
         return server.start()
 

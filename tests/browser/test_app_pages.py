@@ -1,9 +1,12 @@
 """The rating page in Chromium: keys alone, a server that is killed and comes back, reload and the way back."""
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from annotation_app import rehearsal
 from annotation_app.catalogue import catalogue
+from annotation_app.founding import open_study
 from study.store import people, ratings, withdrawal
 
 RATER = "rater-01"
@@ -131,6 +134,21 @@ def test_what_is_saved_is_told_in_the_readers_own_time(browser, live):
     hour = (int(mark.at[11:13]) + 9) % 24
     assert f"{hour:02d}{mark.at[13:19]}" in page.locator(".cr-saved").inner_text()
     context.close()
+
+
+def test_below_a_base_path_an_item_is_rated_and_nothing_is_asked_beside_it(opened, small_study, server_for):
+    database = open_study(small_study)
+    server = server_for(f"sqlite:///{small_study.folder / 'ratings.db'}", base="/rate")
+    page, _ = opened(f"{server.url}/enter/{rehearsal.ready_rater(database, RATER)}")
+    paths = []
+    page.on("request", lambda request: paths.append(urlsplit(request.url).path))
+    page.reload()
+    page.wait_for_selector("[role=radiogroup]")
+    scored(page, "435")
+    assert held(database) == [4.0, 3.0, 5.0]
+    assert paths and [p for p in paths if not p.startswith("/rate/")] == []
+    assert page.context.cookies()[0]["path"] == "/rate/"
+    database.close()
 
 
 def test_whatever_the_audit_holds_has_words(opened, until, live):
