@@ -22,7 +22,7 @@ from study.records import Encounter, Metric, Vignette
 RATER = "vaidya-rule"
 VERSION = "vaidya-rule/1"
 _ENOUGH = 0.6  # of a question's own words that one sentence of the doctor must have
-_SEVERAL = re.compile(r"\b(?:or|versus|vs)\b|[;/]|또는|혹은|이거나", re.I)
+_SEVERAL = re.compile(r"\b(?:or|versus|vs)\b|;| / |또는|혹은|이거나", re.I)
 
 
 @dataclass(frozen=True)
