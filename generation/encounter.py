@@ -1,7 +1,7 @@
 """Two speakers take turns: a doctor and a patient meet, and the encounter ends by rule.
 
-Nothing here knows who the two are. What each says is heard (written down) before anything follows from it, and
-whether the encounter is over is asked after every utterance, so that a diagnosis in the last round is one.
+Nothing here knows who the two are. Whether the encounter is over is asked right after every utterance, so that a
+diagnosis in the last round is one and nobody speaks after it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from generation import leaks
+from generation.asking import Note
 from generation.conclusion import Conclusion, concluded
 from generation.sources.speaker import Answer
 from study.records import Encounter, EncounterStatus, Role, Spent, Turn, Vignette
 
 Stop = Callable[[Sequence[Turn]], Conclusion | None]
-Hear = Callable[[Role, int, Answer], object]
 ORDER: tuple[Role, ...] = ("patient", "doctor")  # a round: the patient speaks, the doctor answers
 _COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "cost")
 
@@ -35,21 +35,35 @@ class Player(Protocol):
     """Who can play one of the two in any case: a model with its settings, or an embedded one.
 
     `name` is its id (the doctor's is the encounter's source_id); `identity` holds all that would make its words
-    another draw: kind, model, address, settings, prompt texts; `workers` is how many encounters it can be in at a
-    time (0: as many as wished); `demo` marks who is not fit for a release.
+    another draw: kind, model, address, settings; `workers` is how many encounters it can be in at a time (0: any
+    number); `demo` marks who is not fit for a release; `bounded` says whether a call's cost has a known bound.
     """
 
     name: str
     identity: Mapping[str, object]
     workers: int
     demo: bool
+    bounded: bool
 
-    def brief(self, case: Vignette) -> str:
+    def brief(self, case: Vignette, rounds: int) -> str:
         """All that it is told before the first word is spoken; a doctor's must not hold the answer."""
         ...
 
-    def meets(self, case: Vignette, rounds: int, replicate: int = 1) -> Speaker:
-        """A speaker for one encounter. A doctor takes nothing from the case but its id and language."""
+    def open(self, note: Note) -> None:
+        """Make ready; `note` is told of every attempt before it leaves, and may end the run.
+
+        Raises
+        ------
+        StudyError : if a key is missing
+        """
+        ...
+
+    def meets(self, at: "Appointment", rounds: int) -> Speaker:
+        """A speaker for one encounter. A doctor takes nothing from the case but its language."""
+        ...
+
+    def stop(self) -> None:
+        """Let no further question leave."""
         ...
 
     def close(self) -> None: ...
@@ -80,7 +94,6 @@ def meet(
     rounds: int,
     stop: Stop = concluded,
     told: str = "",
-    hear: Hear = lambda role, round, answer: None,
 ) -> Encounter:
     """Let the two speak for at most so many rounds; the encounter, however it ended.
 
@@ -88,7 +101,6 @@ def meet(
     ----------
     stop : asked after every utterance; a Conclusion ends the encounter
     told : what the doctor was told beforehand, checked for the answer
-    hear : receives every answer, failures included, before anything follows from it
     """
     both = {"doctor": doctor, "patient": patient}
     turns: list[Turn] = []
@@ -119,7 +131,6 @@ def meet(
     for number in range(1, rounds + 1):
         for role in ORDER:
             answer = both[role].say(tuple(turns))
-            hear(role, number, answer)
             heard[role].append(answer)
             if answer.text is None:
                 return ended(_without_words(role, answer), detail=f"{role}, round {number}: {answer.detail}")

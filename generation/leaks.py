@@ -37,6 +37,7 @@ _CUES = re.compile(
     re.I,
 )
 _WORD = re.compile(r"[^\W_]+")
+_VAGUE = re.compile(r",?\s*\b(?:unspecified|nos|상세불명의?)\b", re.I)
 
 
 def of_turn(role: Role, text: str, before: Sequence[Turn], case: Vignette) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def names(text: str, diagnosis: str) -> bool:
 def variants(diagnosis: str) -> list[list[str]]:
     """A diagnosis as the words it is known by: the whole, the part before brackets, the parts in brackets."""
     whole = _words(diagnosis)
-    parts = [_words(p) for p in re.split(r"[()\[\]]", diagnosis)]
+    parts = [_words(p) for p in re.split(r"[()\[\]]", _VAGUE.sub("", diagnosis))]
     return [p for i, p in enumerate([whole, *parts]) if p and p not in [whole, *parts][:i]]
 
 

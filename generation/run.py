@@ -237,7 +237,7 @@ def write_responses(
             rows = [row(c, r, stopped) for c, r in zip(some, answers.known(some), strict=True)]
             for found in rows:
                 sums[str(found["source_id"])].add(found)
-            yield frame(rows, columns)
+            yield tables.typed(rows, tables.RESPONSES, columns)
 
     tables.write_parts(parts(), study.responses, tables.RESPONSES, {"crossed.study": study.digest})
     return sums
@@ -258,24 +258,6 @@ def row(cell: Cell, record: Record | None, stopped: Mapping[str, str]) -> Record
         why = stopped.get(name)
         return bare | {"status": "failed", "detail": f"not asked: {why}" if why else "not asked yet"}
     return {n: record.get(n) for n in tables.RESPONSES.names} | bare
-
-
-def frame(rows: list[Record], columns: list[str]) -> "pd.DataFrame":
-    """Rows as a frame with these columns of the table, in the table's types."""
-    import pandas as pd
-
-    from study import tables
-
-    types = {"integer": "Int64", "real": "float64", "boolean": "boolean"}
-    made = pd.DataFrame(rows, columns=columns)
-    for column in (tables.RESPONSES.column(name) for name in columns):
-        if column.type == "time":
-            made[column.name] = pd.to_datetime(made[column.name], utc=True, format="ISO8601").astype(
-                "datetime64[us, UTC]"
-            )
-        elif column.type in types:
-            made[column.name] = made[column.name].astype(types[column.type])
-    return made
 
 
 def _of_models(answers: Answers) -> bool:

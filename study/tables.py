@@ -1,7 +1,7 @@
 """Every table of a study: its columns, key and allowed values. The only Parquet code."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -227,10 +227,48 @@ def _content(frame: pd.DataFrame, table: Table, metadata: Mapping[str, str] | No
     return content.replace_schema_metadata({**(content.schema.metadata or {}), **notes})
 
 
+def typed(rows: Sequence[Mapping[str, object]], table: Table, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a frame in the table's types, with all of its columns or those named; times may be ISO texts."""
+    types = {"integer": "Int64", "real": "float64", "boolean": "boolean"}
+    made = pd.DataFrame(rows, columns=list(columns or table.names))
+    for column in (table.column(name) for name in made.columns):
+        if column.type == "time":
+            made[column.name] = pd.to_datetime(made[column.name], utc=True, format="ISO8601").astype(
+                "datetime64[us, UTC]"
+            )
+        elif column.type in types:
+            made[column.name] = made[column.name].astype(types[column.type])
+    return made
+
+
 def metadata(path: Path) -> dict[str, str]:
     """What a Parquet file says about itself (`crossed.…` entries only)."""
     raw = pq.read_schema(path).metadata or {}
     return {k.decode(): v.decode() for k, v in raw.items() if k.startswith(b"crossed.")}
+
+
+def types(path: Path) -> dict[str, Type | None]:
+    """The columns of a Parquet file in their order, each with its type; None for a type that no table has.
+
+    Raises
+    ------
+    TableError : if the file is absent or is not Parquet
+    """
+    if not path.is_file():
+        raise TableError(f"{path}: no such file")
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError):
+        raise TableError(f"{path}: is not a Parquet file") from None
+    known = {arrow: name for name, arrow in _ARROW.items()}
+    return {field.name: known.get(field.type) for field in schema}
+
+
+def batches(path: Path) -> Iterator[pd.DataFrame]:
+    """The rows of any Parquet file in parts, so that a large one is read in little memory."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches():
+            yield batch.to_pandas()
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

@@ -94,40 +94,57 @@ class Model:
 
     def read(self, request: Request, sent: Mapping[str, object], asked: Asked) -> Answer:
         """The answer that an outcome is, with all that is known of it."""
-        about: dict[str, object] = {
-            "attempts": asked.attempts,
-            "asked_at": asked.asked_at,
-            "answered_at": asked.answered_at,
-            "prompt_hash": hash_of(sent),
-            "replicate": self.settings.replicate,
-            "demo": self.settings.demo,
-        }
-        if asked.call is None:
-            return Answer("failed", detail=str(asked.error), about=about, asked=asked.attempts > 0)
-        call, reply = asked.call, asked.call.reply
         persona = request.case.persona
-        found = flags(
-            reply,
-            language=self.language,
-            instructions=(persona.role_declaration, persona.conversational_style, persona.behavioral_constraints),
-            sent="".join(map(str, texts_of(sent))),
-            limit=None if "max_tokens" in self.settings.unsupported else self.settings.max_tokens,
-        )
-        about |= {
-            "flags": ",".join(found) or None,
-            "model": reply.model,
-            "response_id": reply.response_id,
-            "request_id": call.request_id,
-            "fingerprint": reply.fingerprint,
-            "finish": reply.finish,
-            "prompt_tokens": reply.usage.prompt,
-            "cached_tokens": reply.usage.cached,
-            "completion_tokens": reply.usage.completion,
-            "reasoning_tokens": reply.usage.reasoning,
-            "cost": cost(reply.usage, self.settings.price),
-            "seconds": call.seconds,
-        }
-        return Answer(reply.status, reply.text, reply.detail, about)
+        instructions = (persona.role_declaration, persona.conversational_style, persona.behavioral_constraints)
+        return outcome(self.settings, sent, asked, self.language, instructions)
+
+
+def outcome(
+    settings: ModelSettings,
+    sent: Mapping[str, object],
+    asked: Asked,
+    language: str,
+    instructions: tuple[str, ...] = (),
+) -> Answer:
+    """What a model said to one question, or why it did not, with all that is known of it.
+
+    Parameters
+    ----------
+    instructions : texts of the prompt whose words should not turn up in the answer
+    """
+    about: dict[str, object] = {
+        "attempts": asked.attempts,
+        "asked_at": asked.asked_at,
+        "answered_at": asked.answered_at,
+        "prompt_hash": hash_of(sent),
+        "replicate": settings.replicate,
+        "demo": settings.demo,
+    }
+    if asked.call is None:
+        return Answer("failed", detail=str(asked.error), about=about, asked=asked.attempts > 0)
+    call, reply = asked.call, asked.call.reply
+    found = flags(
+        reply,
+        language=language,
+        instructions=instructions,
+        sent="".join(map(str, texts_of(sent))),
+        limit=None if "max_tokens" in settings.unsupported else settings.max_tokens,
+    )
+    about |= {
+        "flags": ",".join(found) or None,
+        "model": reply.model,
+        "response_id": reply.response_id,
+        "request_id": call.request_id,
+        "fingerprint": reply.fingerprint,
+        "finish": reply.finish,
+        "prompt_tokens": reply.usage.prompt,
+        "cached_tokens": reply.usage.cached,
+        "completion_tokens": reply.usage.completion,
+        "reasoning_tokens": reply.usage.reasoning,
+        "cost": cost(reply.usage, settings.price),
+        "seconds": call.seconds,
+    }
+    return Answer(reply.status, reply.text, reply.detail, about)
 
 
 def hash_of(sent: Mapping[str, object]) -> str:
