@@ -48,7 +48,7 @@ class Conversation:
     """A conversation read from its file.
 
     `ended` is unknown where the file does not say; `notes` say what in it does not add up. `encounter` has what
-    the engine's scorers need.
+    the engine's scorers need. `simulated`: one of the two was embedded, or the small model of this machine.
     """
 
     path: Path
@@ -120,7 +120,7 @@ def plain(encounter: Encounter, patient: Patient, parties: Parties, created_at: 
                 for role in ROLES
             },
             "unpriced": [who for who, cost in zip(_models(parties), costs.values(), strict=True) if cost is None],
-            "simulated": True,
+            "simulated": parties.doctor.embedded or parties.patient.embedded,
         },
     }
 
