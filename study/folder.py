@@ -27,9 +27,7 @@ def new(folder: Path, *, title: str | None = None, seed: int = _SEED, simulated:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StudyError(f"{folder}: is there already and not empty; name a new folder")
     study_id = _id(folder)
-    text = (_TEMPLATE / "study.toml").read_text(encoding="utf-8")
-    text = text.replace("{id}", study_id).replace("{title}", _toml_inner(title or study_id))
-    text = text.replace("{seed}", str(seed))
+    text = toml(study_id, title or study_id, seed)
     if simulated:
         text += (_TEMPLATE / "demo.toml").read_text(encoding="utf-8")
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,6 +35,24 @@ def new(folder: Path, *, title: str | None = None, seed: int = _SEED, simulated:
         shutil.copyfile(shipped(name), folder / name)
     _write_text(folder / FILE, text)
     return load(folder)
+
+
+def toml(study_id: str, title: str, seed: int, *, sources: str = "sources.toml", content: str = "") -> str:
+    """The text of a study.toml from the template.
+
+    Parameters
+    ----------
+    sources : the template's file of sources
+    content : what stands before the names of the content files, as `../`
+    """
+    parts = {
+        "id": study_id, "seed": str(seed), "content": content,
+        "sources": (_TEMPLATE / sources).read_text(encoding="utf-8"), "title": _toml_inner(title),
+    }  # fmt: skip
+    text = (_TEMPLATE / "study.toml").read_text(encoding="utf-8")
+    for name, value in parts.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
 
 
 def from_ratings(folder: Path, imported: Imported, origin: str, inferred: bool) -> Study:
@@ -68,7 +84,7 @@ def add_ratings(study: Study, ratings: pd.DataFrame) -> int:
     """
     both = pd.concat([tables.read(study.ratings, tables.RATINGS), ratings], ignore_index=True)
     tables.check_ratings(both, study.metrics)
-    tables.write(both, study.ratings, tables.RATINGS)
+    tables.write(both, study.ratings, tables.RATINGS, tables.metadata(study.ratings))
     return len(both)
 
 
