@@ -358,7 +358,7 @@ def _open(folder: Path) -> "tuple[Study, Database]":
 
 
 def _url(study: "Study") -> str:
-    from annotation_app.founding import database_url
+    from study.store.address import database_url
 
     return database_url(study)
 

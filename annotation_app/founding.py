@@ -5,7 +5,6 @@ responses, nor the key.
 """
 
 import json
-import os
 from pathlib import Path
 
 from study import tables
@@ -13,15 +12,10 @@ from study.config import Study
 from study.errors import StudyError
 from study.records import Content, Metric
 from study.store import founding
+from study.store.address import database_url
 from study.store.database import Database, open_database
 
 _SHIPPED = Path(__file__).parent / "anchors" / "ko.json"
-VARIABLE = "CROSSED_DATABASE"  # a URL that replaces the file ratings.db in the study folder
-
-
-def database_url(study: Study) -> str:
-    """Where the study's ratings live: the URL in CROSSED_DATABASE, or ratings.db in its folder."""
-    return os.environ.get(VARIABLE) or f"sqlite:///{study.path('ratings.db').resolve()}"
 
 
 def open_study(study: Study, url: str | None = None) -> Database:

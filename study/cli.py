@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from study import release_cli
 from study.errors import StudyError, joined
 from study.terminal import command, dump, main, say
 
@@ -227,6 +228,10 @@ def import_(
             f"note: {m.metric_id}'s scale was taken from the scores found, {m.low:g} to {m.high:g}; "
             "set it in study.toml if it is wider"
         )
+
+
+app.command()(release_cli.release)
+app.command()(release_cli.verify_release)
 
 
 @app.command()

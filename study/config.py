@@ -1,10 +1,11 @@
 """study.toml → Study. What a study folder holds, and the names of its files."""
 
+import datetime
 import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -159,6 +160,54 @@ class SimulationSection(Strict):
     effect: tuple[EffectRow, ...] = ()
 
 
+class ReleaseSection(Strict):
+    """The data package: whose it is and under which licence, and what a person decided about its texts.
+
+    `simulated` lets simulated ratings out, labelled as such everywhere. `comments` lets raters' comments out,
+    scrubbed and without their rater. `rater_attribute` is a column of raters.csv. `consent` says how people
+    consented where the rating app has no record of it. `withdrawn` are raters whose rows stay out. `cleared` are
+    words that look like personal data and are none, `redact` words that are some and do not look it.
+    """
+
+    version: str = Field(default="1.0.0", pattern=r"^\d+\.\d+\.\d+$")
+    date: datetime.date
+    description: str = Field(min_length=1)
+    license: str = Field(min_length=1)
+    creators: tuple[str, ...] = Field(min_length=1)
+    url: str = Field(pattern=r"^https?://")
+    files_url: str | None = Field(default=None, pattern=r"^https?://.*/$")
+    cite_as: str | None = None
+    keywords: tuple[str, ...] = ()
+    commercial_use: bool = True
+    simulated: Literal["refused", "labelled"] = "refused"
+    comments: bool = False
+    rater_attribute: str | None = None
+    consent: str | None = Field(default=None, min_length=1)
+    withdrawn: tuple[str, ...] = ()
+    cleared: tuple[str, ...] = ()
+    redact: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+
+
+class RaiSection(Strict):
+    """What only the study's people can say of their data; each key becomes the rai: field of that name.
+
+    The first five are asked for by conferences, and a release is refused without them.
+    """
+
+    data_limitations: str | None = None
+    data_biases: str | None = None
+    personal_sensitive_information: str | None = None
+    data_use_cases: str | None = None
+    data_social_impact: str | None = None
+    data_collection: str | None = None
+    data_collection_raw_data: str | None = None
+    data_collection_timeframe: tuple[str, ...] = ()
+    data_annotation_analysis: str | None = None
+    data_imputation_protocol: str | None = None
+    data_release_maintenance_plan: str | None = None
+    annotator_demographics: str | None = None
+
+
 class StudyFile(Strict):
     study: StudySection
     content: ContentSection | None = None
@@ -171,6 +220,8 @@ class StudyFile(Strict):
     app: AppSection = AppSection()
     analysis: AnalysisSection = AnalysisSection()
     simulation: SimulationSection | None = None
+    release: ReleaseSection | None = None
+    rai: RaiSection = RaiSection()
 
     @model_validator(mode="after")
     def _names(self) -> Self:
@@ -201,6 +252,8 @@ class Study:
     analysis: AnalysisSection
     content_files: ContentSection | None
     simulation: SimulationSection | None
+    release: ReleaseSection | None
+    rai: RaiSection
     digest: str
 
     def path(self, name: str) -> Path:
@@ -304,6 +357,8 @@ def _study(folder: Path, file: StudyFile, digest: str) -> Study:
         analysis=file.analysis,
         content_files=file.content,
         simulation=file.simulation,
+        release=file.release,
+        rai=file.rai,
         digest=digest,
     )
 
@@ -320,6 +375,8 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "app": AppSection,
     "analysis": AnalysisSection,
     "simulation": SimulationSection,
+    "release": ReleaseSection,
+    "rai": RaiSection,
 }
 
 

@@ -13,7 +13,7 @@ from study.errors import StudyError
 from study.importers.long import Imported
 
 _TEMPLATE = Path(__file__).parent / "template"
-_CONTENT = ("cases.json", "prompts.json", "checklists.json")
+CONTENT = ("cases.json", "prompts.json", "checklists.json")
 _SEED = 20261130
 
 
@@ -31,7 +31,7 @@ def new(folder: Path, *, title: str | None = None, seed: int = _SEED, simulated:
     if simulated:
         text += (_TEMPLATE / "demo.toml").read_text(encoding="utf-8")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _CONTENT:
+    for name in CONTENT:
         shutil.copyfile(shipped(name), folder / name)
     _write_text(folder / FILE, text)
     return load(folder)

@@ -1,0 +1,258 @@
+"""croissant.json: a data package in the words of Croissant 1.1 and its Responsible-AI vocabulary 1.0.
+
+The JSON is written by hand: the attributes of the library for it differ in places from the vocabulary's names.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from study.config import RaiSection
+from study.released import Released
+
+if TYPE_CHECKING:
+    from study.release import Package
+
+CONFORMS = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
+PARQUET = "application/x-parquet"  # the registered name is not read by the reference implementation
+TYPES = {"text": "sc:Text", "integer": "sc:Integer", "real": "sc:Float", "boolean": "sc:Boolean"}
+RAI = (  # the vocabulary, and one word that conferences ask for beyond it
+    "annotationsPerItem", "annotatorDemographics", "dataAnnotationAnalysis", "dataAnnotationPlatform",
+    "dataAnnotationProtocol", "dataBiases", "dataCollection", "dataCollectionMissingData", "dataCollectionRawData",
+    "dataCollectionTimeframe", "dataCollectionType", "dataImputationProtocol", "dataLimitations",
+    "dataManipulationProtocol", "dataPreprocessingProtocol", "dataReleaseMaintenancePlan", "dataSocialImpact",
+    "dataUseCases", "hasSyntheticData", "machineAnnotationTools", "personalSensitiveInformation",
+)  # fmt: skip
+REQUIRED = (
+    "dataLimitations", "dataBiases", "personalSensitiveInformation", "dataUseCases", "dataSocialImpact",
+    "hasSyntheticData",
+)  # fmt: skip
+PROVENANCE = ("prov:wasDerivedFrom", "prov:wasGeneratedBy")
+_LICENSES = {
+    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "CC-BY-SA-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
+    "CC-BY-NC-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
+    "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+}
+_USE = {True: "DUO_0000042", False: "DUO_0000046"}  # general research use; not-for-profit use only
+_SINGLE = (
+    "data_collection", "data_collection_raw_data", "data_imputation_protocol", "data_social_impact",
+    "data_release_maintenance_plan",
+)  # fmt: skip
+_CR = (
+    "arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileObject",
+    "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5",
+    "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator",
+    "source", "subField", "transform",
+)  # fmt: skip
+SIMULATED = "The ratings are SIMULATED"
+
+
+def document(made: "Package", files: Mapping[str, tuple[str, int]]) -> dict[str, object]:
+    """The Croissant description of a package.
+
+    Parameters
+    ----------
+    files : name of each Parquet file → its SHA-256 and its size in bytes
+    """
+    release, study = made.study.release, made.study
+    about = release.description + (f" {SIMULATED}: no person gave them." if made.simulated else "")
+    found = {
+        "@context": _context(),
+        "@type": "sc:Dataset",
+        "conformsTo": list(CONFORMS),
+        "name": study.study_id,
+        "alternateName": study.title + (" (simulated ratings)" if made.simulated else ""),
+        "description": about,
+        "version": release.version,
+        "datePublished": release.date.isoformat(),
+        "license": _LICENSES.get(release.license, release.license),
+        "url": release.url,
+        "creator": [{"@type": "sc:Person", "name": name} for name in release.creators],
+        "citeAs": citation(made),
+        "keywords": list(release.keywords) or None,
+        "isLiveDataset": False,
+        "usageInfo": {"@id": f"http://purl.obolibrary.org/obo/{_USE[release.commercial_use]}"},
+        "prov:wasDerivedFrom": _origins(made),
+        "prov:wasGeneratedBy": _activities(made),
+    }
+    found |= {f"rai:{name}": value for name, value in responsible(made).items()}
+    found["distribution"] = [_file(name, *told, release.files_url or "") for name, told in files.items()]
+    held = {t.name for t in made.tables}
+    found["recordSet"] = [_record_set(t, held) for t in made.tables]
+    return {k: v for k, v in found.items() if v is not None}
+
+
+def citation(made: "Package") -> str:
+    """How the package is cited: as study.toml says, or by its creators, year, title and version."""
+    release = made.study.release
+    names = ", ".join(release.creators)
+    return release.cite_as or (
+        f"{names} ({release.date.year}). {made.study.title}, version {release.version}. {release.url}"
+    )
+
+
+def responsible(made: "Package") -> dict[str, object]:
+    """The Responsible-AI fields: what study.toml's [rai] says, and what the data themselves say."""
+    said = made.study.rai
+    by_people = {_camel(k): _listed(k, v) for k, v in said.model_dump().items() if v}
+    return dict(sorted((_told(made, said) | by_people).items()))
+
+
+def _told(made: "Package", said: RaiSection) -> dict[str, object]:
+    ratings, raters = made.frames["ratings"], made.frames["raters"]
+    people = raters[raters["rater_kind"] == "human"]
+    judges = raters[raters["rater_kind"] != "human"]
+    valued = ratings[ratings["value"].notna()]
+    each = valued.groupby(["label", "metric_id"]).size()
+    missing = ratings.loc[ratings["value"].isna(), "status"].value_counts()
+    told = {
+        "hasSyntheticData": bool(made.simulated) or any(s.kind != "expert" for s in made.study.sources),
+        "dataCollection": f"{len(made.study.sources)} sources answered; {_several(raters)} rated the answers "
+        "without knowing whose they were.",
+        "dataCollectionType": ["Manual Human Curator", "Others"] if not people["simulated"].all() else ["Others"],
+        "dataCollectionMissingData": f"{len(ratings) - len(valued)} of {len(ratings)} ratings have no value"
+        + (f" ({', '.join(f'{n} {s}' for s, n in missing.items())})" if len(missing) else "")
+        + "; each keeps its row with a status.",
+        "dataPreprocessingProtocol": [*protection(made)],
+        "dataImputationProtocol": "Nothing is imputed.",
+        "dataManipulationProtocol": "No rating was changed. Texts are as given, but for replaced stretches.",
+        "dataAnnotationProtocol": [f"{m.metric_id} ({m.low:g} to {m.high:g}): {m.question}".rstrip(": ")
+                                   for m in made.study.metrics],
+        "dataAnnotationPlatform": ["None: the ratings are simulated." if made.simulated == len(ratings)
+                                   else "Crossed, a source-blind rating app"],
+        "annotationsPerItem": f"{each.min()} to {each.max()} ratings of each item on each metric"
+        if len(each) else "No item has a rating with a value.",
+        "annotatorDemographics": [demographics(made)],
+        "dataReleaseMaintenancePlan": "Who withdraws is left out of the next version; earlier versions must then "
+        "be deleted.",
+    }  # fmt: skip
+    if len(judges):
+        told["machineAnnotationTools"] = sorted(judges["rater_id"])
+    if span := timeframe(made):
+        told["dataCollectionTimeframe"] = list(span)
+    return told
+
+
+def _several(raters: pd.DataFrame) -> str:
+    """Raters by kind in words, simulated ones by their name."""
+    person = raters["rater_kind"] == "human"
+    counts = {
+        "people": int((person & ~raters["simulated"]).sum()),
+        "simulated raters": int((person & raters["simulated"]).sum()),
+        "automated raters": int((~person).sum()),
+    }
+    return " and ".join(f"{n} {what}" for what, n in counts.items() if n)
+
+
+def protection(made: "Package") -> list[str]:
+    """What was done to protect people, in sentences."""
+    replaced = sum(made.replaced.values())
+    kinds = ", ".join(f"{n} × {kind}" for kind, n in sorted(made.replaced.items()))
+    return [
+        f"{replaced} stretches of text were replaced by placeholders{f' ({kinds})' if kinds else ''}.",
+        "Raters have new names, in an order drawn from a secret; no time or order of ratings is released.",
+        f"{len(made.left_out)} raters were left out, who withdrew or did not agree to sharing.",
+        f"{made.dropped} reasons in raters' own words were emptied.",
+    ]
+
+
+def demographics(made: "Package") -> str:
+    """Who the raters are, as far as it is told without telling who anybody is."""
+    raters = made.frames["raters"]
+    people = raters[raters["rater_kind"] == "human"]
+    if len(people) and people["simulated"].all():
+        return f"{len(people)} simulated raters; no person."
+    if made.attribute is None:
+        return f"{len(people)} human raters; no attribute of theirs is released."
+    counts = ", ".join(f"{n} {v}" for v, n in people["attribute"].value_counts().sort_index().items())
+    return f"{len(people)} human raters by {made.attribute}: {counts}."
+
+
+def timeframe(made: "Package") -> tuple[str, ...]:
+    """First and last day on which a model answered; empty if none is known."""
+    days = made.frames.get("responses", pd.DataFrame({"answered_on": []}))["answered_on"].dropna()
+    return (days.min(), days.max()) if len(days) else ()
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _listed(name: str, value: object) -> object:
+    """A value as the vocabulary counts it: some fields are one, the others many."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value if name in _SINGLE else [value]
+
+
+def _context() -> dict[str, object]:
+    own = {name: f"cr:{name}" for name in _CR}
+    typed = {
+        "data": {"@id": "cr:data", "@type": "@json"},
+        "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+        "examples": {"@id": "cr:examples", "@type": "@json"},
+        "description": {"@container": "@language"},
+        "name": {"@container": "@language"},
+    }
+    spaces = {
+        "@language": "en", "@vocab": "https://schema.org/", "conformsTo": "dct:conformsTo",
+        "cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/",
+        "prov": "http://www.w3.org/ns/prov#", "rai": "http://mlcommons.org/croissant/RAI/",
+        "sc": "https://schema.org/",
+    }  # fmt: skip
+    return dict(sorted((own | typed | spaces).items()))
+
+
+def _origins(made: "Package") -> list[dict[str, str]]:
+    return [
+        {"@id": f"urn:crossed:{made.study.study_id}:source:{s.source_id}", "prov:label": f"{s.title} ({s.kind})"}
+        for s in made.study.sources
+    ]
+
+
+def _activities(made: "Package") -> list[dict[str, str]]:
+    waiver = made.study.generation.waiver
+    span = timeframe(made)
+    asked = {"@type": "prov:Activity", "prov:label": "Prompts put to the sources"}
+    if span:
+        asked |= {"prov:startedAtTime": span[0], "prov:endedAtTime": span[1]}
+    if waiver:
+        asked["description"] = f"Answers from further apart than the study's window are accepted: {waiver}"
+    rated = "Ratings drawn from a model of raters" if made.simulated else "Answers rated, their sources unknown"
+    return [asked, {"@type": "prov:Activity", "prov:label": rated}]
+
+
+def _file(name: str, sha256: str, size: int, url: str) -> dict[str, object]:
+    return {
+        "@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": f"{url}{name}",
+        "contentSize": f"{size} B", "encodingFormat": PARQUET, "sha256": sha256,
+    }  # fmt: skip
+
+
+def _record_set(table: Released, held: set[str]) -> dict[str, object]:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": table.name,
+        "name": table.name,
+        "description": table.says,
+        "key": [{"@id": f"{table.name}/{k}"} for k in table.key],
+        "field": [_field(table, c.name, held) for c in table.columns],
+    }
+
+
+def _field(table: Released, name: str, held: set[str]) -> dict[str, object]:
+    column = next(c for c in table.columns if c.name == name)
+    found = {
+        "@type": "cr:Field",
+        "@id": f"{table.name}/{name}",
+        "name": name,
+        "description": column.says,
+        "dataType": TYPES[column.type],
+        "source": {"fileObject": {"@id": table.file}, "extract": {"column": name}},
+    }
+    if column.refers and column.refers.split(".")[0] in held - {table.name}:
+        found["references"] = {"field": {"@id": column.refers.replace(".", "/")}}
+    return found
