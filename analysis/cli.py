@@ -213,13 +213,14 @@ def reliability(
     *,
     reader: Reader,
 ) -> None:
-    """Say how far raters agree: ICC(2,1), ICC(2,k) and Krippendorff's alpha, over all sources and for each.
+    """Say how far raters agree: ICC(2,1), ICC(2,k) and Krippendorff's alpha, over all sources and for each; who is
+    severe, and whom the others agree without.
 
     Example: analysis reliability demo-study --metric fluency
 
     Example: analysis reliability ratings.csv --rater who --item text --score stars
     """
-    from analysis import load, reliability, results
+    from analysis import load, raters, reliability, results
 
     loaded = reader.load(target)
     how = reliability.Bootstrap(bootstrap, seed, jobs, level, backend, scheduler)
@@ -231,12 +232,16 @@ def reliability(
         _deliver(answers, metric, as_json, csv, out)
         return
     found = [reliability.reliability(loaded, name, reader.raters, how) for name in metrics]
-    kept = [reliability.result(f) for f in found]
+    by_rater = [raters.raters(f) for f in found]
+    kept = [reliability.result(f, r.plain()) for f, r in zip(found, by_rater, strict=True)]
     results.keep(kept, out or results.folder(loaded), csv, table="estimates")
     if as_json:
         _dump(kept, metric)
-    else:
-        say(reliability.printed(found))
+        return
+    one = len(found) == 1
+    say(reliability.printed(found, [raters.printed(r, full=one) for r in by_rater]))
+    if not one:
+        say(f"\n{raters.ONE_METRIC}")
 
 
 @app.command()

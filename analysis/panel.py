@@ -4,9 +4,10 @@ import pandas as pd
 
 from analysis import display, results, tables
 from analysis.load import Loaded, select
-from analysis.reliability import Bootstrap
+from analysis.raters import tried
+from analysis.reliability import Bootstrap, beyond_chance, check_columns, clusters
 from analysis.results import Answer, Result
-from analysis.stats import agreement, agreement_intervals, icc_incomplete, raters
+from analysis.stats import agreement, icc_bootstrap, icc_incomplete, raters
 from study.errors import StudyError
 
 
@@ -18,25 +19,26 @@ def panel(loaded: Loaded, metric_id: str, how: Bootstrap, kind: str = "auto") ->
     StudyError : if the ratings name no rater or item, or allow no coefficient
     """
     selected = select(loaded, metric_id, kind)
-    for column, option in (("rater", "rater"), ("label", "item")):
-        if column not in selected.frame.columns:
-            raise StudyError(f"{loaded.name}: has no column {column}; name it with --{option}")
+    check_columns(loaded, selected)
     matrix = agreement.rating_matrix(selected.frame)
     try:
         complete = matrix.notna().to_numpy().all()
         forms = agreement.icc(matrix, how.level) if complete else icc_incomplete.icc_incomplete(
             matrix, how.level, seed=how.seed)  # fmt: skip
-        chance = [_of_level(matrix, level, how) for level in agreement.LEVELS if level != "ratio"]
+        owners = clusters(selected.frame, matrix)
+        chance = [_of_level(matrix, owners, level, how) for level in agreement.LEVELS if level != "ratio"]
         severity = raters.severity(matrix, how.level)
     except StudyError as error:
         raise StudyError(f"{metric_id}: {error}") from None
-    absent = _tried(lambda: raters.leave_one_rater_out(matrix))
+    drawn = _by_cluster(matrix, owners, how)
+    absent, why_not = tried(lambda: raters.leave_one_rater_out(matrix))
     again = _repeats(loaded, metric_id, set(selected.frame["rater_kind"]))
     ceiling = raters.ceiling_note(matrix)
     estimates = pd.concat([forms.assign(level=None), *chance], ignore_index=True)
     values = {
-        "metric": metric_id, "level": how.level, "bootstrap": how.n, "estimates": estimates, "severity": severity,
-        "leave_one_rater_out": absent, "repeats": again, "ceiling": ceiling,
+        "metric": metric_id, "level": how.level, "bootstrap": how.n, "estimates": estimates, "by_cluster": drawn,
+        "severity": severity,
+        "leave_one_rater_out": absent, "leave_one_rater_out_reason": why_not, "repeats": again, "ceiling": ceiling,
     }  # fmt: skip
     source = results.provenance(loaded, selected, seed=how.seed)
     n, k = matrix.shape
@@ -45,29 +47,40 @@ def panel(loaded: Loaded, metric_id: str, how: Bootstrap, kind: str = "auto") ->
     parts = [
         f"Panel on {metric_id}: {n:,} targets, {k} raters, {cells} {simulated}cells rated",
         "",
-        tables.as_text(_forms(forms), "  "),
+        tables.as_text(_forms(forms, drawn, owners[0]), "  "),
         "",
-        f"Agreement beyond chance (bootstrap over items and raters, {how.n:,} draws)",
+        f"Agreement beyond chance (bootstrap over raters and over {_drawn(*owners)}, {how.n:,} draws)",
         tables.as_text(_chance(pd.concat(chance)), "  "),
         "",
         "Raters, the severest first (difference from the panel's mean on the same items)",
         tables.as_text(_severity(severity), "  "),
     ]
-    if absent is not None:
-        parts += ["", "Without each rater in turn", tables.as_text(_absent(absent), "  ")]
+    without = f"  not shown: {why_not}" if absent is None else tables.as_text(_absent(absent), "  ")
+    parts += ["", "Without each rater in turn", without]
     if again is not None:
         parts += ["", "Raters with themselves, on items that came back", tables.as_text(_again(again), "  ")]
-    notes = [*selected.notes, *([ceiling] if ceiling else [])]
+    refused = [str(r) for r in pd.concat([forms["reason"], *(c["reason"] for c in chance)]).dropna().unique()]
+    notes = [*selected.notes, *refused, *([ceiling] if ceiling else [])]
     parts += ["", *(f"note: {note}" for note in notes)] if notes else []
     return Answer(Result("panel", source, values), "\n".join(parts), loaded)
 
 
-def _of_level(matrix: pd.DataFrame, level: str, how: Bootstrap) -> pd.DataFrame:
-    found = agreement_intervals.agreement_intervals(
-        matrix, level, n_boot=how.n, confidence=how.level, seed=how.seed, jobs=how.jobs, backend=how.backend,
-        scheduler=how.scheduler,
-    )  # fmt: skip
+def _of_level(
+    matrix: pd.DataFrame, owners: tuple[str, pd.Series], level: agreement.Level, how: Bootstrap
+) -> pd.DataFrame:
+    found = beyond_chance(matrix, owners, level, how)
     return found if level == "ordinal" else found[found["term"] == "alpha"]
+
+
+def _by_cluster(matrix: pd.DataFrame, owners: tuple[str, pd.Series], how: Bootstrap) -> pd.DataFrame | None:
+    """The ICCs with intervals over whole prompts, for these raters; None where there is nothing to draw whole."""
+    unit, of = owners
+    if of.nunique() in (len(matrix), 1) or matrix.isna().to_numpy().any():
+        return None
+    found, _ = tried(lambda: icc_bootstrap.icc_bootstrap(
+        matrix, clusters=of, n_boot=how.n, confidence=how.level, seed=how.seed, jobs=how.jobs,
+        backend=how.backend, scheduler=how.scheduler))  # fmt: skip
+    return found
 
 
 def _repeats(loaded: Loaded, metric_id: str, kinds: set[str]) -> pd.DataFrame | None:
@@ -76,17 +89,18 @@ def _repeats(loaded: Loaded, metric_id: str, kinds: set[str]) -> pd.DataFrame | 
     return raters.repeats(own) if (own["occasion"] > 1).any() else None
 
 
-def _tried(asked) -> pd.DataFrame | None:
-    """A table that two raters are too few for."""
-    try:
-        return asked()
-    except StudyError:
-        return None
+def _forms(forms: pd.DataFrame, drawn: pd.DataFrame | None, unit: str) -> tables.Table:
+    rows = [(r.term, r.also, display.estimate(r.estimate, r.low, r.high)) for r in forms.itertuples()]
+    columns = ("ICC", "also", "estimate")
+    if drawn is not None:
+        own = drawn.set_index("term")
+        rows = [(*row, f"[{display.number(own.low[row[0]])}, {display.number(own.high[row[0]])}]") for row in rows]
+        columns = (*columns, f"over {unit}s, these raters")
+    return tables.Table("icc", "", columns, tuple(rows), text_columns=(0, 1))
 
 
-def _forms(forms: pd.DataFrame) -> tables.Table:
-    rows = tuple((r.term, r.also, display.estimate(r.estimate, r.low, r.high)) for r in forms.itertuples())
-    return tables.Table("icc", "", ("ICC", "also", "estimate"), rows, text_columns=(0, 1))
+def _drawn(unit: str, of: pd.Series) -> str:
+    return f"{unit}s" if of.nunique() == len(of) else f"whole {unit}s"
 
 
 def _chance(found: pd.DataFrame) -> tables.Table:
