@@ -91,15 +91,21 @@ def calibrate(
 
 def _finish(loaded, judged, metrics, options, root, as_json, csv) -> None:
     """Write the cards and say what they say."""
-    from analysis import calibrations, judge_card, results
+    from analysis import calibrations, judge_card, judge_pairs, results
 
     if csv is not None:
         results.write_csv(calibrations.table(judged), csv)
     pages = [judge_card.write(loaded, j, options, root) for j in judged] if root is not None else []
+    pairs = {m: judge_pairs.compared(judged, m, options) for m in metrics}
+    pairs = {m: found for m, found in pairs.items() if len(found)}
+    beside = [judge_pairs.result(loaded, m, found, options) for m, found in pairs.items()]
+    results.keep(beside, root, None, table="estimates")
     if as_json:
-        dump([judge_card.result(loaded, j, options).plain() for j in judged])
+        dump([*(judge_card.result(loaded, j, options).plain() for j in judged), *(r.plain() for r in beside)])
         return
-    say(calibrations.printed(judged, metrics, options))
+    say(calibrations.printed(judged, metrics))
+    for metric, found in pairs.items():
+        say(f"\n{judge_pairs.printed(metric, found, simulated=loaded.simulated)}")
     if loaded.simulated:
         say("\nThe ratings are simulated: they say nothing about any real judge.")
     for page in pages:

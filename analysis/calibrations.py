@@ -3,20 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 
-import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from analysis import display, judge_identity, load, tables
 from analysis.judge_identity import Identity
-from analysis.stats.adjust import adjusted
 from analysis.stats.calibration import Calibration, Options, Refused, calibrate, verdict
 from analysis.stats.calibration_map import Map
 from analysis.stats.clusters import Estimate
 from analysis.stats.comparison import Comparison, compare
-from analysis.stats.rank_report import crossed_scores
-from analysis.stats.ranking import PermutationTest, perm_both
 from analysis.tables import Table
 from study.errors import StudyError
 
@@ -107,27 +103,6 @@ def calibrations(
     ]
 
 
-def compared(judged: Sequence[Judged], metric: str, options: Options) -> pd.DataFrame:
-    """Pairs of judges on one metric: whose scores correlate better with the panel's (PERM-BOTH, whole prompts)."""
-    able = {j.identity.name: j.comparisons[metric].labelled() for j in judged if metric in found_of(j)}
-    rows, names = [], list(able)
-    for a, first in enumerate(names):
-        for second in names[a + 1 :]:
-            try:
-                (panel, one, _), (_, two, _) = _on_the_same_items(able[first], able[second])
-            except StudyError:
-                continue  # no two prompts that all sources answered and both judges judged: nothing to swap
-            test = perm_both(panel, one, two, whole_prompts=True, n_permutations=options.n_boot,
-                             rng=np.random.default_rng(options.seed))  # fmt: skip
-            rows.append(_pair(first, second, test))
-    return pd.DataFrame(rows)
-
-
-def _on_the_same_items(one: Comparison, two: Comparison) -> tuple[tuple, tuple]:
-    shared = set(one.items["label"]) & set(two.items["label"])
-    return tuple(crossed_scores(c.keep(c.items["label"].isin(shared).to_numpy())) for c in (one, two))
-
-
 def found_of(judged: Judged) -> dict[str, Calibration]:
     """The metrics on which a judge could be calibrated."""
     return {m: c for m, c in judged.calibrations.items() if not isinstance(c, Refused)}
@@ -138,16 +113,14 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame([_row(j.identity.name, m, c) for j in judged for m, c in j.calibrations.items()])
 
 
-def printed(judged: Sequence[Judged], metrics: Sequence[str], options: Options) -> str:
-    """A table of judges per metric, the verdicts, and who ranks better than whom."""
+def printed(judged: Sequence[Judged], metrics: Sequence[str]) -> str:
+    """A table of judges per metric, and the verdicts."""
     parts = []
     rows = table(judged)
     for metric in metrics:
         here = rows[rows["metric"] == metric]
         if len(here):
             parts.append(f"{metric}\n{tables.as_text(_summary(metric, here), '  ')}")
-        if ranked := _ranked(judged, metric, options):
-            parts.append(ranked)
     parts += ["\n".join(line for j in judged for line in j.verdicts.values())]
     return "\n\n".join(parts)
 
@@ -209,31 +182,6 @@ def _with_lengths(loaded: load.Loaded) -> pd.DataFrame:
     if known.empty:
         return loaded.frame
     return loaded.frame.assign(length=loaded.frame["label"].astype(str).map(known))
-
-
-def _pair(first: str, second: str, test: PermutationTest) -> dict[str, float | str]:
-    return {"first": first, "second": second, "r_first": test.first, "r_second": test.second,
-            "difference": test.difference, "p_value": test.p_value}  # fmt: skip
-
-
-def _ranked(judged: Sequence[Judged], metric: str, options: Options) -> str:
-    """Which judge correlates best with the panel, and which others it is not shown to exceed."""
-    pairs = compared(judged, metric, options)
-    if pairs.empty:
-        return ""
-    r = dict(zip(pairs["first"], pairs["r_first"], strict=True)) | dict(
-        zip(pairs["second"], pairs["r_second"], strict=True)
-    )
-    best = max(r, key=r.get)
-    mine = pairs[(pairs["first"] == best) | (pairs["second"] == best)]
-    # One-sided in the direction that was seen, whichever of the two was named first.
-    p = np.where(mine["first"] == best, mine["p_value"], 1 - mine["p_value"] + 1 / (1 + options.n_boot))
-    p = adjusted(p, "holm")
-    others = np.where(mine["first"] == best, mine["second"], mine["first"])
-    level = [name for name, value in zip(others, p, strict=True) if value > 0.05]
-    said = f"not shown to exceed {display.several(level)}" if level else "above every other judge"
-    return f"  {best} correlates best with the panel on {metric} (r {display.number(r[best])}), {said} " \
-           "(PERM-BOTH, whole prompts, Holm)"  # fmt: skip
 
 
 def _row(judge: str, metric: str, found: Calibration | Refused) -> dict[str, object]:

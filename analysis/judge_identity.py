@@ -83,9 +83,14 @@ def fingerprint(loaded: load.Loaded, known: Identity, metric: Metric) -> dict[st
     return {
         "models": sorted(known.models),
         "prompt_sha256": known.prompt_sha256,
-        "metric": {"id": metric.metric_id, "sha256": _digest(asdict(metric))},
+        "metric": named(metric),
         "content_sha256": _content(loaded.study),
     }
+
+
+def named(metric: Metric) -> dict[str, str]:
+    """A metric by its id and by all that is said of it."""
+    return {"id": metric.metric_id, "sha256": _digest(asdict(metric))}
 
 
 def changed(then: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
@@ -161,8 +166,9 @@ def _number(value: object) -> float | None:
 def _content(study: config.Study | None) -> str | None:
     if study is None or study.content_files is None:
         return None
-    named = [study.content_files.cases, study.content_files.prompts]
-    return _sha("".join(load.digest(study.path(name)) for name in named))
+    files = study.content_files
+    named = [files.cases, files.prompts, files.checklists]
+    return _sha("".join(load.digest(study.path(name)) for name in named if name))
 
 
 def _digest(value: object) -> str:

@@ -1,17 +1,19 @@
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import analysis.cli
 from analysis import calibrations, judge_card
 from analysis.calibrate import calibrate
 from analysis.load import load
 from analysis.stats.calibration import Options
-from study import tables
+from study import content, tables
 from study.errors import StudyError
-from study.terminal import command
+from study.terminal import command, main
 
 PROMPTS = 24
 SOURCES = ("expert", "model")
@@ -173,12 +175,52 @@ def test_a_calibration_is_void_when_what_it_holds_for_changes(old, tmp_path, cha
     assert not (new / "results").exists()
 
 
-def test_a_calibration_is_void_when_the_content_pack_changes(old):
-    from analysis.judge_identity import changed
+PACK = ("cases.json", "prompts.json", "checklists.json")
+WITH_PACK = STUDY + """
+[content]
+cases = "cases.json"
+prompts = "prompts.json"
+checklists = "checklists.json"
+"""
 
-    then = {"models": ["a"], "prompt_sha256": "p", "metric": {"id": "m"}, "content_sha256": "one"}
-    assert changed(then, then) == []
-    assert changed(then, then | {"content_sha256": "two"}) == ["the content pack changed from one to two"]
+
+@pytest.fixture
+def packed(tmp_path):
+    """A study with its content pack, and the card of its calibrated judge."""
+    folder = made(tmp_path / "packed", range(PROMPTS), toml=WITH_PACK)
+    for name in PACK:
+        shutil.copy(content.shipped(name), folder / name)
+    assert call(folder).exit_code == 0
+    return folder, folder / "results" / "calibration" / "strict" / "judge-card.json"
+
+
+def test_a_card_holds_while_its_content_pack_stays(packed):
+    folder, card = packed
+    assert call(folder, "--apply", card).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "old_words", "new_words", "says"),
+    [
+        ("cases.json", "기침", "재채기", "the content pack changed"),
+        ("prompts.json", "기침", "재채기", "the content pack changed"),
+        ("checklists.json", "기침", "재채기", "the content pack changed"),
+        ("rubric.toml", "Rate.", "Rate kindly.", "the judge's prompt changed"),
+    ],
+)
+def test_a_changed_file_voids_the_card_in_one_sentence_and_exit_code_one(
+    packed, capsys, name, old_words, new_words, says
+):
+    folder, card = packed
+    before = (folder / name).read_text(encoding="utf-8")
+    (folder / name).write_text(before.replace(old_words, new_words), encoding="utf-8")
+    assert (folder / name).read_text(encoding="utf-8") != before
+    with pytest.raises(SystemExit) as caught:
+        main(lambda: analysis.cli.app(["calibrate", str(folder), "--apply", str(card)], standalone_mode=False))
+    printed = capsys.readouterr()
+    assert caught.value.code == 1 and printed.out == ""
+    assert printed.err.startswith("error: the calibration of strict is void: ") and printed.err.count("\n") == 1
+    assert says in printed.err
 
 
 def test_a_card_without_model_and_prompt_is_never_applied(tmp_path):
@@ -213,14 +255,45 @@ def test_numbers_do_not_depend_on_jobs(tmp_path):
     assert one == two
 
 
-def test_two_judges_are_set_against_each_other_by_swapping_whole_prompts(tmp_path):
-    folder = made(tmp_path / "two", range(PROMPTS), judges=("strict", "mild"))
-    loaded, options = load(folder), Options(n_boot=200)
-    judges, panel = calibrations.judges_of(loaded)
-    found = calibrations.calibrations(loaded, judges, panel, ["fluency"], options)
-    row = calibrations.compared(found, "fluency", options).iloc[0]
-    assert (row["first"], row["second"]) == ("strict", "mild")
-    assert 0 < row["p_value"] <= 1
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """A study with a good judge, one like it, and one that rates at random."""
+    folder = made(tmp_path_factory.mktemp("three") / "three", range(PROMPTS), judges=("strict", "mild", "coin"))
+    ratings = tables.read_parquet(folder / "ratings.parquet")
+    coin = ratings["rater_id"] == "coin"
+    ratings.loc[coin, "value"] = np.random.default_rng(2).integers(1, 6, coin.sum()).astype(float)
+    tables.write(ratings, folder / "ratings.parquet", tables.RATINGS)
+    return folder
+
+
+def test_judges_are_set_against_each_other_in_a_table_by_swapping_whole_prompts(three):
+    done = call(three, "--out", three / "results")
+    assert "Judges on fluency against each other (simulated ratings)" in done.stdout
+    assert "correlates best with the panel on fluency" in done.stdout
+    kept = json.loads((three / "results" / "judge-pairs-fluency.json").read_text(encoding="utf-8"))
+    pairs = pd.DataFrame(kept["estimates"])
+    assert len(pairs) == 3 and (pairs["n_prompts"] == PROMPTS).all()
+    assert (pairs["r_first"] >= pairs["r_second"]).all()
+    beaten = pairs[pairs["second"] == "coin"]
+    assert set(beaten["first"]) == {"strict", "mild"} and (beaten["p_holm"] < 0.05).all()
+    assert pairs.loc[pairs["second"] != "coin", "p_holm"].item() > 0.05
+
+
+def test_the_pairs_of_judges_follow_their_cards_in_json(three):
+    documents = json.loads(call(three, "--out", three / "again", "--json").stdout)
+    assert ["judge-card"] * 3 + ["judge-pairs"] == [d["kind"] for d in documents]
+
+
+def test_judges_that_share_no_item_say_so_in_place_of_a_p(three, tmp_path):
+    folder = made(tmp_path / "apart", range(2 * PROMPTS), judges=("strict", "mild"))
+    ratings = tables.read_parquet(folder / "ratings.parquet")
+    number = ratings["label"].str[1:].astype(int)
+    early = number < PROMPTS
+    gone = (ratings["rater_id"] == "strict") & early | (ratings["rater_id"] == "mild") & ~early
+    tables.write(ratings[~gone], folder / "ratings.parquet", tables.RATINGS)
+    done = call(folder)
+    assert done.exit_code == 0, done.output
+    assert "note: strict and mild: " in done.stdout
 
 
 def test_a_constant_judge_is_refused_in_words_and_the_exit_code_says_so(tmp_path):
