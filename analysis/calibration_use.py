@@ -62,8 +62,8 @@ def apply(
     ------
     StudyError : if the calibration is void, does not say what it holds for, or never covered the metric
     """
-    part = _part(card, metric_id)
-    _check_holds(card, part["holds_for"], judge_identity.fingerprint(loaded, identity, loaded.metric(metric_id)))
+    part = part_of(card, metric_id)
+    check_holds(card, part["holds_for"], judge_identity.fingerprint(loaded, identity, loaded.metric(metric_id)))
     use = part["apply"]
     if "refused" in use:
         raise StudyError(f"{metric_id}: this card has no map ({use['refused']})")
@@ -107,7 +107,13 @@ def write(found: Applied, folder: Path) -> Path:
     return path
 
 
-def _part(card: Mapping[str, object], metric_id: str) -> Mapping[str, object]:
+def part_of(card: Mapping[str, object], metric_id: str) -> Mapping[str, object]:
+    """A card's part on one metric.
+
+    Raises
+    ------
+    StudyError : if it has none, or none to apply
+    """
     metrics = card["metrics"]
     if metric_id not in metrics:
         raise StudyError(f"this card does not cover {metric_id}; it covers {', '.join(metrics)}")
@@ -116,7 +122,13 @@ def _part(card: Mapping[str, object], metric_id: str) -> Mapping[str, object]:
     return metrics[metric_id]
 
 
-def _check_holds(card: Mapping[str, object], then: Mapping[str, object], now: Mapping[str, object]) -> None:
+def check_holds(card: Mapping[str, object], then: Mapping[str, object], now: Mapping[str, object]) -> None:
+    """Refuse a calibration that is not of this judge as it is now.
+
+    Raises
+    ------
+    StudyError : if the card does not say what it holds for, or something of it changed
+    """
     needed = (("model", "models"), ("prompt", "prompt_sha256"))
     unknown = [what for what, key in needed if not then.get(key)]
     name = card["judge"]["name"]
@@ -142,13 +154,13 @@ def _means(
         elif len(units) < 2:
             notes.append(f"{source}: fewer than two new {part.unit}s, no panel mean")
         else:
-            found = of_moments(_with_new(stored[source], units), level=level, term=source)
+            found = of_moments(with_new(stored[source], units), level=level, term=source)
             rows.append({**found.estimate.record(), "tuning": found.tuning, "n_labelled": found.n_labelled,
                          "n_unlabelled": found.n_unlabelled})  # fmt: skip
     return pd.DataFrame(rows), notes
 
 
-def _with_new(stored: Mapping[str, float], units: np.ndarray) -> Moments:
+def with_new(stored: Mapping[str, float], units: np.ndarray) -> Moments:
     """The labelled units' moments with those of new units in the place of the unlabelled."""
     n, more = int(stored["n"]), len(units)
     own = float(units.var(ddof=1))

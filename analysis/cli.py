@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from analysis.automated_cli import judge, lowscores, rules
+from analysis.benchmark_cli import app as benchmark
 from analysis.calibrate import calibrate
 from analysis.options import (
     Adjust,
@@ -389,6 +390,7 @@ def compare(
     _deliver(answers, reader.metric, as_json, csv, out)
 
 
+app.add_typer(benchmark, name="benchmark")
 app.command()(calibrate)
 app.command()(judge)
 app.command()(rules)

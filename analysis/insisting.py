@@ -7,7 +7,7 @@ from typing import Generic, Literal, TypeVar
 from analysis.verdict import NoVerdict
 from generation.asking import Asked, Asker
 from generation.client import body
-from generation.price import cost
+from generation.price import bound, cost
 from generation.settings import ModelSettings, Price
 
 RE_ASKS = 2
@@ -57,7 +57,8 @@ def insist(
     """
     said, asked, problem = [dict(m) for m in messages], [], ""
     for _ in range(1 + RE_ASKS):
-        asked.append(asker.ask(key, body(settings, said), about))
+        sent = body(settings, said)
+        asked.append(asker.ask(key, sent, {**about, "bound": bound(settings, sent)}))
         call, error = asked[-1].call, asked[-1].error
         if call is None:
             status = "failed" if any(a.attempts for a in asked) else "not_asked"

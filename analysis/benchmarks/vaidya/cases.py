@@ -29,7 +29,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Patient:
-    """One entry of a case file. `entry` is all of it, keys that nobody knows included; `digest` its SHA-256."""
+    """One entry of a case file. `entry` is all of it, keys that nobody knows included.
+
+    `digest` is the SHA-256 of what a conversation is made from: of all but what is expected of the doctor, so that
+    a corrected answer can be scored anew without another conversation.
+    """
 
     patient_id: int
     case_study: str
@@ -178,7 +182,8 @@ def _question_problems(entry: Mapping[str, object]) -> Iterator[str]:
 def _patient(entry: Mapping[str, object], benchmark: Benchmark) -> Patient:
     asked = entry["expected_questions"] if benchmark == "medconvbench" else ()
     diagnosis = entry.get("expected_diagnosis")
-    text = json.dumps(entry, sort_keys=True, ensure_ascii=False)
+    told = {key: value for key, value in entry.items() if key not in _NEEDED.values()}
+    text = json.dumps(told, sort_keys=True, ensure_ascii=False)
     return Patient(
         entry["patient_id"],
         entry["case_study"],

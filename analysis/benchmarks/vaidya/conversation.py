@@ -59,7 +59,7 @@ class Conversation:
     tokens: usage.Tokens
     cost: float | None
     case_digest: str | None
-    config: str | None
+    max_rounds: int | None
     simulated: bool
     notes: tuple[str, ...] = ()
 
@@ -111,7 +111,7 @@ def plain(encounter: Encounter, patient: Patient, parties: Parties, created_at: 
             "detail": encounter.detail,
             "diagnosis": encounter.diagnosis,
             "flags": list(encounter.flags),
-            "turn_flags": [list(t.flags) for t in encounter.turns],
+            "turn_flags": {str(i): list(t.flags) for i, t in enumerate(encounter.turns) if t.flags},
             "max_rounds": parties.rounds,
             "case_sha256": patient.digest,
             "config": encounter.config,
@@ -171,7 +171,7 @@ def read(path: Path, case_id: str) -> Conversation:
     )
     return Conversation(
         path, case_id, encounter, ended, metadata, tokens, cost,
-        _text(ours.get("case_sha256")), _text(ours.get("config")), bool(ours.get("simulated", False)),
+        _text(ours.get("case_sha256")), _integer(ours.get("max_rounds")), bool(ours.get("simulated", False)),
         (*notes, *more, *(f"token_usage: {note}" for note in odd)),
     )  # fmt: skip
 
@@ -257,6 +257,10 @@ def _mapping(value: object, what: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise Unusable(f"{what} is no object")
     return value
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(value: object) -> str | None:

@@ -171,7 +171,7 @@ class _Work:
 
     def ask(self, who: str, asking: Asking) -> Verdict | None:
         voice = self._judge.voices[who]
-        outcome = voice.ask(asking, f"{self._key}/{asking.name}", self._label)
+        outcome = voice.ask(asking, self._key, self._label)
         self._asked.append((outcome, voice, asking))
         return outcome.verdict
 
@@ -196,6 +196,7 @@ class _Work:
             "attempts": sum(p["attempts"] for p in parts),
             "prompt_hash": digest(self._asked[-1][2].messages),
             "api": self._asked[-1][1].api,
+            "question": self._key,
         }
 
 

@@ -40,7 +40,16 @@ class Rule:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        return {"rule": VERSION, "metric": self.metrics[0].metric_id, "prompt_hash": prompt_hash()}
+        return {"rule": VERSION, "metric": self.metrics[0].metric_id, "prompt": self.prompt_hash}
+
+    @property
+    def prompt(self) -> str:
+        """All that would make another rule of it, in the place of a judge's prompt."""
+        return f"{VERSION} {_ENOUGH} {_SEVERAL.pattern}"
+
+    @property
+    def prompt_hash(self) -> str:
+        return hashlib.sha256(self.prompt.encode()).hexdigest()
 
     def open(self, note: Note) -> None:
         """A rule has nothing to make ready."""
@@ -53,7 +62,7 @@ class Rule:
 
     def score(self, case: Vignette, encounter: Encounter, key: str) -> Scored:
         """The rule's word on one encounter."""
-        about = {"model": VERSION, "prompt_hash": prompt_hash(), "cost": 0.0}
+        about = {"model": VERSION, "prompt_hash": self.prompt_hash, "cost": 0.0}
         if found := unscored(encounter, self.benchmark):
             return Scored(found.status, found.values, found.reason, about)
         if self.benchmark == "diagbench":
@@ -95,11 +104,6 @@ def asked(said: Sequence[str], expected: Sequence[Question]) -> list[bool]:
     """
     spoken = [frozenset(terms(s)) for text in said for s in sentences(text)]
     return [any(_holds(sentence, frozenset(terms(q.question))) for sentence in spoken) for q in expected]
-
-
-def prompt_hash() -> str:
-    """SHA-256 of what makes this rule another."""
-    return hashlib.sha256(f"{VERSION} {_ENOUGH} {_SEVERAL.pattern}".encode()).hexdigest()
 
 
 def _holds(sentence: frozenset[str], question: frozenset[str]) -> bool:

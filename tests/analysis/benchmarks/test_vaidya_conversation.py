@@ -107,7 +107,8 @@ def test_ours_comes_back_as_it_went(tmp_path):
     found = conversation.read(ours(tmp_path), "0")
     sent = encounter()
     assert (sent.turns, sent.diagnosis, sent.candidates, sent.status, sent.config) == (
-        found.encounter.turns, found.encounter.diagnosis, found.encounter.candidates, found.ended, found.config
+        found.encounter.turns, found.encounter.diagnosis, found.encounter.candidates, found.ended,
+        found.encounter.config,
     )  # fmt: skip
     assert found.case_digest == patient(tmp_path).digest and not found.simulated
     assert [] == conversation.contradictions(found, {"doctor": PRICE, "patient": PRICE})
