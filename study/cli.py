@@ -119,11 +119,31 @@ def assign(folder: Folder = Path("."), as_json: Json = False) -> None:
 
 
 @app.command()
-def simulate(folder: Folder = Path("."), as_json: Json = False) -> None:
+def simulate(
+    folder: Folder = Path("."),
+    published: Annotated[
+        bool, typer.Option("--published", help="Instead: ratings that print as the published study's figures.")
+    ] = False,
+    into: Annotated[
+        Path | None, typer.Option(help="With --published: the folder to make (published-twin if left out).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Draw ratings from the known truth in study.toml's [simulation]; every row says that it is simulated.
 
     Example: study simulate demo-study
+
+    Example: study simulate --published --into published-twin
     """
+    if published:
+        if folder != Path("."):
+            raise typer.BadParameter("with --published, the folder is named by --into", param_hint="folder")
+        _twin(into or Path("published-twin"), as_json)
+        return
+    if into is not None:
+        raise typer.BadParameter(
+            "names the folder of --published; any other study is named alone", param_hint="--into"
+        )
     from study import simulate as simulation
     from study import tables
     from study.config import load
@@ -146,6 +166,21 @@ def simulate(folder: Folder = Path("."), as_json: Json = False) -> None:
     say(
         f"{len(ratings)} simulated ratings by {ratings['rater_id'].nunique()} simulated raters, "
         f"{int(ratings['value'].isna().sum())} of them missing"
+    )
+
+
+def _twin(folder: Path, as_json: bool) -> None:
+    from study import tables
+    from study.twin.build import build
+
+    study = build(folder)
+    ratings = tables.read(study.ratings, tables.RATINGS)
+    if as_json:
+        dump({"folder": str(folder), "rows": len(ratings), "simulated": True})
+        return
+    say(
+        f"{folder}: {len(ratings)} simulated ratings by {len(study.raters)} simulated raters on placeholder "
+        f"answers, which print as the published study's. See: analysis published {folder}"
     )
 
 
