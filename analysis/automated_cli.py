@@ -56,28 +56,49 @@ def judge(
         raise StudyError(f"{folder}: not every item was judged ({reasons}); run again to ask for the rest")
 
 
-def rules(folder: Folder = Path("."), as_json: Json = False) -> None:
+def rules(
+    folder: Folder = Path("."),
+    planted: Annotated[
+        bool, typer.Option("--planted", help="Also hold the rules against the embedded sources' planted faults.")
+    ] = False,
+    level: Level = 0.95,
+    as_json: Json = False,
+) -> None:
     """Let rules rate every answer: facts told and contradicted, particle, register, length; rows of kind rule.
 
-    Example: analysis rules demo-study
+    Example: analysis rules demo-study --planted
     """
-    from analysis import automated, display
+    from analysis import automated, display, results
+    from analysis import planted as faults
     from analysis import rules as ruled
+    from analysis.tables import as_text
     from study import tables
     from study.config import load
 
     study = load(folder)
-    rows = ruled.rows(tables.read(study.items, tables.ITEMS), study.content())
+    items, key = tables.read(study.items, tables.ITEMS), tables.read(study.key, tables.KEY)
+    content = study.content()
+    rows = ruled.rows(items, content)
+    against = faults.agreement(rows, items, key, study.sources, content, level) if planted else None
     automated.join(study, rows)
     sources = tuple(s.source_id for s in study.sources)
-    found = ruled.shares(rows, tables.read(study.key, tables.KEY), sources)
-    if as_json:
+    found = ruled.shares(rows, key, sources)
+    if as_json and against is None:
         dump(found.to_dict("records"))
+        return
+    if as_json:
+        origin = {"study": study.study_id, "study_sha256": study.digest, "versions": results.versions()}
+        kept = {"level": level, "shares": found, "estimates": against, "note": faults.SHARED}
+        dump(results.Result("rules-planted", origin, kept).plain())
         return
     say(f"{study.ratings}: {len(rows)} rows by {ruled.RATER}; answers that fail, of those a rule applies to")
     table = found.assign(share=[display.share(r.failed, r.n) for r in found.itertuples()])
     wide = table.pivot(index="tag", columns="source", values="share")
     say(wide.reindex(index=list(ruled.TAGS.values()), columns=list(sources)).rename_axis(None).to_string())
+    if against is not None:
+        shown = faults.table(against)
+        say(f"\nRules and planted faults (exact {100 * level:g}% intervals)")
+        say(f"{as_text(shown, '  ')}\nnote: {shown.note}")
     if (rows["status"] == "missing").any():
         say('note: lengths are counted with `pip install "crossed-raters[tokens]"`')
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
-from analysis import automated, cli, load, lowscores, rules
+from analysis import automated, cli, load, lowscores, planted, rules
 from generation.sources.kinds import open_source
 from generation.sources.speaker import Request
 from study import config, content, design, folder, simulate, tables
@@ -155,6 +156,55 @@ def test_rules_write_rating_rows_beside_those_of_people(rated):
     assert own.loc[own["status"] == "not_applicable", "value"].isna().all()
     assert "true" == tables.metadata(study.ratings)["crossed.simulated"]
     assert "19/51 (37%)" in said
+
+
+@pytest.fixture(scope="module")
+def against(rated):
+    """The rules beside the planted faults, as JSON has them: (rule, source) → row."""
+    said = CliRunner().invoke(cli.app, ["rules", str(rated[0].folder), "--planted", "--json"])
+    assert said.exception is None, said.exception
+    return {(r["rule"], r["source"]): r for r in json.loads(said.stdout)["estimates"]}
+
+
+def test_every_planted_fault_is_found_and_its_share_has_the_exact_interval(against):
+    counts = {
+        ("rule_particle", "ledger_polarity"): sum(
+            p.form == "negative" and not p.negation.subtype.startswith("outer") for p in CONTENT.prompts
+        ),
+        ("rule_register", "ledger_clinician"): sum(
+            p.category in ("clinical_reasoning", "patient_education") for p in CONTENT.prompts
+        ),
+        ("rule_register", "ledger_stiff"): len(CONTENT.prompts),
+    }
+    assert counts == {place: row["planted"] for place, row in against.items() if row["planted"]}
+    for place, n in counts.items():
+        row, expected = against[place], stats.binomtest(n, n).proportion_ci(0.95, "exact")
+        assert (row["detected"], row["detection"]) == (n, 1.0)
+        assert (row["detection_low"], row["detection_high"]) == pytest.approx(tuple(expected))
+
+
+def test_false_alarms_are_counted_where_nothing_was_planted(against, of_sources):
+    for (rule, source), row in against.items():
+        tagged_there = len(with_tag(of_sources[source], rules.TAGS[rule]))
+        assert row["false"] == tagged_there - row["detected"]
+        assert row["planted"] + row["clean"] + row["abstained"] + row["missing"] == len(CONTENT.prompts)
+        if row["clean"]:
+            expected = stats.binomtest(row["false"], row["clean"]).proportion_ci(0.95, "exact")
+            assert (row["false_alarm_low"], row["false_alarm_high"]) == pytest.approx(tuple(expected))
+        else:
+            assert row["false_alarm"] is None
+
+
+def test_the_table_of_planted_faults_says_what_it_does_not_show(rated):
+    said = CliRunner().invoke(cli.app, ["rules", str(rated[0].folder), "--planted"]).stdout
+    assert "70/70 (100%) [95%, 100%]" in said
+    assert "not how often they see those of a model" in said
+
+
+def test_a_study_without_embedded_sources_has_no_planted_faults():
+    nothing = pd.DataFrame()
+    with pytest.raises(StudyError, match="no source has planted faults; those that do are draft_reference"):
+        planted.agreement(nothing, nothing, nothing, [Source("m", "recorded", "m", {})], CONTENT)
 
 
 def test_the_rules_tags_do_not_enter_the_analysis(rated):
