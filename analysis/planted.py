@@ -64,8 +64,8 @@ def agreement(
     -------
     `rule`, `tag`, `source`; `planted` (answers with the fault that the rule applies to), `detected`, `detection`
     with `detection_low` and `detection_high`; `clean` (answers without it), `false`, `false_alarm` with its ends;
-    `abstained` (answers to which the rule does not apply), `missing` (it could not look). Shares have Clopper and Pearson's exact interval; a
-    share of nothing is nan.
+    `abstained` (answers to which the rule does not apply), `missing` (it could not look). Shares have Clopper and
+    Pearson's exact interval; a share of nothing is nan.
 
     Raises
     ------
