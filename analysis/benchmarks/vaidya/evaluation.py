@@ -6,7 +6,7 @@ each of these as 0, and the interval that cases drawn anew would give.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from analysis.benchmarks.vaidya.survey import Survey
 from analysis.benchmarks.vaidya.usage import Tokens
 from analysis.stats import clusters
 from analysis.stats.clusters import Estimate
+from analysis.stats.misclassification import clopper_pearson
 from generation.progress import Meter
 from generation.settings import Price
 from study import tables
@@ -90,7 +91,7 @@ def summarised(
 ) -> dict[str, object]:  # fmt: skip
     """The document's summary, and ours below it."""
     scores = [float(r["score"]) for r in rows if r["score"] is not None]  # type: ignore[arg-type]
-    expected, evaluated = len(rows), len(scores)
+    expected, evaluated, binary = len(rows), len(scores), scorer.metrics[0].level == "nominal"
     spent = usage.added(_tokens(record) for record in asked)
     costs = [record.get("cost") for record in asked]
     return {
@@ -112,8 +113,9 @@ def summarised(
         "no_diagnosis": _with(rows, NO_DIAGNOSIS),
         "strangers": list(found.strangers),
         "coverage": evaluated / expected,
-        "estimates": [e.record() for e in _estimates(scores, expected, seed)],
-        "interval": {"level": LEVEL, "method": "percentile bootstrap of cases", "draws": DRAWS, "seed": seed},
+        "estimates": [e.record() for e in estimates(scores, expected, seed, binary=binary)],
+        "interval": {"level": LEVEL, "method": "percentile bootstrap of cases; exact where all scores are alike",
+                     "draws": DRAWS, "seed": seed},
         "leaks": _leaks(found),
         "eval_cost": usage.whole(costs),
         "unpriced": sorted({str(r.get("model")) for r in asked if r.get("cost") is None}),
@@ -164,8 +166,11 @@ def _row(found: Survey, case_id: str, patient_id: int, rating: Mapping[str, obje
     }
 
 
-def _estimates(scores: Sequence[float], expected: int, seed: int) -> list[Estimate]:
-    """The mean of what was evaluated, and the mean with all else as 0; cases are drawn anew."""
+def estimates(scores: Sequence[float], expected: int, seed: int, *, binary: bool) -> list[Estimate]:
+    """The mean of what was evaluated, and the mean with all else as 0; cases are drawn anew.
+
+    Where all scores are alike, draws of them say nothing: a share then has its exact interval, another mean none.
+    """
     if not scores:
         return []
     padded = np.concatenate([np.asarray(scores), np.zeros(expected - len(scores))])
@@ -177,8 +182,16 @@ def _estimates(scores: Sequence[float], expected: int, seed: int) -> list[Estima
     ):
         draws = clusters.bootstrap(cells, _mean, n_boot=DRAWS, seed=seed)
         value = _mean(cells.sum(0)[None, :])[0]
-        found += clusters.bootstrapped(value, draws, [term], len(cells), len(cells), LEVEL)
+        own = clusters.bootstrapped(value, draws, [term], len(cells), len(cells), LEVEL)[0]
+        found.append(_alike(own, binary) if np.ptp(cells[:, 0]) == 0 else own)
     return found
+
+
+def _alike(own: Estimate, binary: bool) -> Estimate:
+    if not binary or own.estimate not in (0.0, 1.0):
+        return replace(own, std_error=np.nan, low=np.nan, high=np.nan)
+    low, high = clopper_pearson(round(own.estimate * own.n), own.n, LEVEL)
+    return replace(own, std_error=np.nan, low=low, high=high)
 
 
 def _mean(sums: np.ndarray) -> np.ndarray:
