@@ -54,7 +54,7 @@ def problems_of(folder: Path) -> list[str]:
     for record_set in _each(told, "recordSet"):
         wrong = list(_record_set(record_set, files, sound))
         found += wrong
-        if not wrong:
+        if not wrong and {_place(f)[0] for f in _each(record_set, "field")} <= set(sound):
             frames[str(record_set["@id"])] = _read(record_set, sound)
     if found:
         return found
@@ -134,8 +134,8 @@ def _record_set(told: dict, files: dict, sound: dict[str, Path]) -> Iterator[str
             elif croissant.TYPES.get(types[column]) != field.get("dataType"):
                 said = field.get("dataType")
                 yield f"{file}: column {column} holds {types[column]}, and {CROISSANT} says {said}"
-    if not described:
-        yield f"{CROISSANT}: record set {name} has no field"
+    if len(described) != 1:
+        yield f"{CROISSANT}: record set {name} takes its fields from {len(described)} files; it must be one"
     for file, columns in described.items():
         for column in sorted(set(tables.types(sound[file])) - columns if file in sound else ()):
             yield f"{CROISSANT}: does not describe column {column} of {file}"

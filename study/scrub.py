@@ -17,7 +17,7 @@ import pandas as pd
 from study.language.morphology import morphemes
 
 CERTAIN = ("email", "phone", "rrn", "student_number", "name")
-DOUBTFUL = ("number", "address", "handle", "titled_name")
+PLACEHOLDERS = tuple(f"[{kind.upper()}]" for kind in (*CERTAIN, "redacted"))
 
 # Korean particles stand right behind a number, so \b would miss; and a decimal or a fraction is no number's start.
 _FREE, _ENDS = r"(?<![\d./])", r"(?!\d|[./]\d)"
@@ -38,7 +38,7 @@ _DOUBTS = {
     "number": re.compile(rf"{_FREE}(?:\d{{8,}}|\d{{4}}(?:[- ]\d{{4}}){{3}}|\d{{3,6}}-\d{{2,6}}-\d{{3,8}}){_ENDS}"),
     "address": re.compile(r"[가-힣]+[시도]\s[가-힣]+[구군시]\s[가-힣\d]+(?:로|길|동)\s?\d+"),
     "handle": re.compile(
-        r"(?:카톡|카카오톡|인스타(?:그램)?|텔레그램)\s?(?:아이디|계정|[Ii][Dd])?[는은:\s]*@?[A-Za-z][\w.]{3,}"
+        r"(?:카톡|카카오톡|인스타(?:그램)?|텔레그램)\s?(?:아이디|계정|[Ii][Dd])?[는은:\s]*@?[A-Za-z][A-Za-z0-9_.]{3,}"
     ),
 }
 _SURNAME = (

@@ -241,6 +241,15 @@ def typed(rows: Sequence[Mapping[str, object]], table: Table, columns: Sequence[
     return made
 
 
+def stacked(before: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Two tables of ratings as one, with the columns of either."""
+    columns = [c for c in RATINGS.names if c in before.columns or c in rows.columns]
+    parts = [f.reindex(columns=columns).astype(object) for f in (before, rows) if len(f)]
+    both = pd.concat(parts, ignore_index=True)
+    both = both.where(both.notna(), None)
+    return both.astype({"occasion": "int64", "value": "float64", "simulated": "bool"})
+
+
 def metadata(path: Path) -> dict[str, str]:
     """What a Parquet file says about itself (`crossed.…` entries only)."""
     raw = pq.read_schema(path).metadata or {}
@@ -260,7 +269,7 @@ def types(path: Path) -> dict[str, Type | None]:
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError):
         raise TableError(f"{path}: is not a Parquet file") from None
-    known = {arrow: name for name, arrow in _ARROW.items()}
+    known = {arrow: name for name, arrow in _ARROW.items()} | {pa.large_string(): "text"}
     return {field.name: known.get(field.type) for field in schema}
 
 

@@ -90,6 +90,15 @@ def test_check_and_status_find_the_study_in_order(demo):
     assert all(step["stands"] for step in stands)
 
 
+def test_the_demo_becomes_a_data_package_that_says_simulated(demo, tmp_path):
+    done = command("study", "release", demo, "--into", tmp_path / "package", "--json")
+    assert 0 == done.returncode, done.stderr
+    told = json.loads(done.stdout)
+    assert (19_380, 350, 17) == tuple(told["rows"][f"{t}.parquet"] for t in ("ratings", "responses", "raters"))
+    assert (19_380, {}) == (told["simulated"], told["replaced"])
+    assert "The ratings are simulated" in (tmp_path / "package" / "README.md").read_text("utf-8")
+
+
 def test_a_second_assignment_would_orphan_ratings_and_is_refused(demo):
     done = command("study", "assign", demo)
     assert 1 == done.returncode
@@ -110,6 +119,8 @@ def test_demo_into_a_foreign_folder_is_refused(tmp_path):
         ("study", "check", "nowhere"),
         ("study", "status", "nowhere"),
         ("study", "assign", "nowhere"),
+        ("study", "release", "nowhere"),
+        ("study", "verify-release", "nowhere"),
         ("study", "import", "nowhere.csv", "--into", "x"),
         ("generation", "run", "nowhere"),
         ("analysis", "fit", "nowhere"),

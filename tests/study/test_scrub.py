@@ -1,0 +1,105 @@
+"""What tells who somebody is goes; what tells how a patient is stays."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study.scrub import PLACEHOLDERS, certain, doubtful, scrub
+
+TELLING = [
+    ("저는 김민수입니다.", "저는 [NAME]입니다."),
+    ("안녕하세요, 학생의사 박서준입니다. 앉으세요", "안녕하세요, 학생의사 [NAME]입니다. 앉으세요"),
+    ("본과 4학년 김민지입니다", "본과 4학년 [NAME]입니다"),
+    ("저는 의과대학 3학년 학생 김하나라고 합니다", "저는 의과대학 3학년 학생 [NAME]라고 합니다"),
+    ("제 이름은 이슬이에요", "제 이름은 [NAME]이에요"),
+    ("제 이름은 김준이에요.", "제 이름은 [NAME]이에요."),
+    ("성함은 남궁민입니다", "성함은 [NAME]입니다"),
+    ("My name is Kim Minsu, nice to meet you", "My name is [NAME], nice to meet you"),
+    ("번호는 010-1234-5678이에요", "번호는 [PHONE]이에요"),
+    ("01012345678로 전화 주세요", "[PHONE]로 전화 주세요"),
+    ("+82 10 1234 5678", "[PHONE]"),
+    ("병원은 02-345-6789예요", "병원은 [PHONE]예요"),
+    ("공일공 일이삼사 오육칠팔이요", "[PHONE]이요"),
+    ("a.kim@snu.ac.kr로 보내세요", "[EMAIL]로 보내세요"),
+    ("900101-1234567이요", "[RRN]이요"),
+    ("주민번호 9001012234567입니다", "주민번호 [RRN]입니다"),
+    ("900101-1******", "[RRN]"),
+    ("학번은 2021-12345입니다", "학번은 [STUDENT_NUMBER]입니다"),
+]
+CLINICAL = [
+    "혈압 120/80이고 38.5도예요", "검사번호 010", "수치는 010.5예요", "0.01012345678", "헤모글로빈 9.1",
+    "백혈구 12,300", "맥박 88회, 120 80 70 20 36", "2026-11-30에 왔어요", "3월 20일부터 20대예요", "하루 010 mg",
+    "991399-1234567", "저는 고혈압입니다", "저는 주부예요", "저는 조현병이에요", "저는 공무원입니다",
+    "저는 이 환자입니다", "본과 4학년입니다", "저는 변비예요", "저는 여자예요", "약 이름은 모름",
+    "이름이 뭐예요? 성함이 어떻게 되세요?", "제 이름은 알려 드릴 수 없어요",
+]  # fmt: skip
+DOUBTFUL = [
+    ("내과 김민수 교수님이 보셨어요", "titled_name", "김민수"),
+    ("서울시 강남구 테헤란로 12에 살아요", "address", "서울시 강남구 테헤란로 12"),
+    ("카톡 아이디는 minsu99예요", "handle", "카톡 아이디는 minsu99"),
+    ("계좌는 110-234-567890", "number", "110-234-567890"),
+    ("20211234", "number", "20211234"),
+]
+
+
+@pytest.mark.parametrize(("text", "clean"), TELLING)
+def test_what_tells_who_somebody_is_is_replaced(text, clean):
+    assert clean == scrub(text).text
+
+
+@pytest.mark.parametrize("text", CLINICAL)
+def test_what_tells_how_a_patient_is_stays(text):
+    assert text == scrub(text).text
+    assert [] == doubtful(text)
+
+
+@pytest.mark.parametrize(("text", "kind", "words"), DOUBTFUL)
+def test_what_a_person_must_decide_is_only_reported(text, kind, words):
+    assert text == scrub(text).text
+    assert [(kind, words)] == [(f.kind, f.text) for f in doubtful(text)]
+
+
+def test_what_was_replaced_is_counted_by_kind():
+    found = scrub("저는 김민수입니다. 010-1234-5678, 010-8765-4321, a@b.kr")
+    assert {"name": 1, "phone": 2, "email": 1} == dict(found.counts)
+
+
+def test_cleared_words_stay_and_redacted_ones_go():
+    assert "저는 정대식입니다" == scrub("저는 정대식입니다", cleared=["정대식"]).text
+    found = scrub("행복의원에서 왔어요", redact=["행복의원"])
+    assert ("[REDACTED]에서 왔어요", {"redacted": 1}) == (found.text, dict(found.counts))
+    assert [] == doubtful("김민수 교수님", cleared=["김민수"])
+
+
+def test_decomposed_hangul_is_read_like_composed():
+    import unicodedata
+
+    assert "저는 [NAME]입니다." == scrub(unicodedata.normalize("NFD", "저는 김민수입니다.")).text
+
+
+PIECES = st.sampled_from(
+    [t for t, _ in TELLING] + CLINICAL + [t for t, *_ in DOUBTFUL] + list(PLACEHOLDERS) + ["네.", "아니요, ", " "]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PIECES, min_size=1, max_size=4).map(" ".join))
+def test_nothing_certain_is_left_and_scrubbing_again_changes_nothing(text):
+    once = scrub(text).text
+    assert [] == certain(once)
+    assert once == scrub(once).text
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.from_regex(r"\A01[016789][-. ]?[0-9]{3,4}[-. ]?[0-9]{4}\Z"), st.sampled_from(["이에요", "로", ".", " 번"])
+)
+def test_any_mobile_number_goes_with_any_particle_behind_it(number, particle):
+    assert f"제 번호는 [PHONE]{particle}" == scrub(f"제 번호는 {number}{particle}").text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(60, 250), st.integers(30, 150), st.integers(300, 430))
+def test_no_vital_sign_is_taken_for_a_number_of_somebody(systolic, diastolic, tenths):
+    text = f"혈압 {systolic}/{diastolic}, 체온 {tenths / 10:.1f}도, 맥박 {diastolic}회"
+    assert text == scrub(text).text
