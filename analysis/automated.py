@@ -27,16 +27,7 @@ def join(study: Study, rows: pd.DataFrame) -> int:
             raise StudyError(
                 f"{study.ratings}: {others[0]} has ratings of another kind; give the {kind} another id"
             )
-        rows = joined(before[~own], rows)
+        rows = tables.stacked(before[~own], rows)
     tables.check_ratings(rows, study.metrics)
     tables.write(rows, study.ratings, tables.RATINGS, notes)
     return len(rows)
-
-
-def joined(before: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Two tables of ratings as one, with the columns of either."""
-    columns = [c for c in tables.RATINGS.names if c in before.columns or c in rows.columns]
-    parts = [f.reindex(columns=columns).astype(object) for f in (before, rows) if len(f)]
-    both = pd.concat(parts, ignore_index=True)
-    both = both.where(both.notna(), None)
-    return both.astype({"occasion": "int64", "value": "float64", "simulated": "bool"})

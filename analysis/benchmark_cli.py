@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from analysis.benchmarks.study_cli import to_study
 from analysis.options import Json
 from study.terminal import command, dump, say, warn
 
@@ -17,6 +18,7 @@ INCOMPLETE = 2
 app = command("benchmark", "Dialogue benchmarks: a doctor and a patient meet, and the encounters are rated.")
 vaidya = command("vaidya", "VAIDYA's DiagBench and MedConvBench: its files and flags; exit code 2 if incomplete.")
 app.add_typer(vaidya, name="vaidya")
+app.command("to-study")(to_study)
 
 Input = Annotated[Path, typer.Option("--input", help="A .json file with a list of cases.")]
 Output = Annotated[Path, typer.Option("--output-dir", help="The folder of conversations; one for each doctor.")]

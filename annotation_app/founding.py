@@ -49,6 +49,7 @@ def _found(database: Database, study: Study, content: Content) -> None:
             "guess": study.app.guess,
             "pause_minutes": study.app.pause_minutes,
             "content_language": content.language,
+            "asker": study.app.asker,
         },
         items=_rows(study.items, tables.ITEMS),
         assignment=_rows(study.assignment, tables.ASSIGNMENT),

@@ -119,6 +119,7 @@ class AppSection(Strict):
     language: Literal["ko", "en"] = "ko"
     training: str = "shipped"  # a file of rated examples, "shipped", or "none"
     guess: bool = False  # ask after each encounter whether a person or a model wrote the answers
+    asker: Literal["student", "doctor"] = "student"  # what raters see the one who asks called
     pause_minutes: int = Field(default=40, ge=1)
 
 

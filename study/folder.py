@@ -55,8 +55,25 @@ def toml(study_id: str, title: str, seed: int, *, sources: str = "sources.toml",
     return text
 
 
-def from_ratings(folder: Path, imported: Imported, origin: str, inferred: bool) -> Study:
+def from_ratings(
+    folder: Path,
+    imported: Imported,
+    origin: str,
+    inferred: bool = False,
+    *,
+    made_by: str = "study import",
+    title: str | None = None,
+    raters: tuple[str, ...] = (),
+    seed: int = _SEED,
+    sections: str = "",
+) -> Study:
     """A study folder around ratings collected elsewhere: study.toml, items, key and ratings.
+
+    Parameters
+    ----------
+    inferred : the scales' ends are the lowest and highest scores found
+    raters : people who are to rate; those who have rated where none are named
+    sections : further sections of study.toml
 
     Raises
     ------
@@ -67,11 +84,24 @@ def from_ratings(folder: Path, imported: Imported, origin: str, inferred: bool) 
     folder.mkdir(parents=True, exist_ok=True)
     tables.check_ratings(imported.ratings, imported.metrics)
     tables.check(imported.items, tables.ITEMS, "items")
-    _write_text(folder / FILE, _imported_toml(_id(folder), imported, origin, inferred))
+    head = [
+        f"# Made by `{made_by}` from {origin}.",
+        "# The first source is the reference that the others are compared with: reorder them as you like.",
+        "",
+        "[study]",
+        f"id = {_quoted(_id(folder))}",
+        f"title = {_quoted(title or 'Ratings imported from ' + origin)}",
+        f"seed = {seed}",
+        "",
+        "[panel]",
+        f"raters = [{', '.join(_quoted(p) for p in raters or _people(imported))}]",
+    ]
+    _write_text(folder / FILE, "\n".join([*head, *_imported_rows(imported, inferred)]) + "\n" + sections)
     study = load(folder)
     tables.write(imported.items, study.items, tables.ITEMS)
     tables.write(imported.key, study.key, tables.KEY)
-    tables.write(imported.ratings, study.ratings, tables.RATINGS)
+    if len(imported.ratings):
+        tables.write(imported.ratings, study.ratings, tables.RATINGS)
     return study
 
 
@@ -88,20 +118,13 @@ def add_ratings(study: Study, ratings: pd.DataFrame) -> int:
     return len(both)
 
 
-def _imported_toml(study_id: str, imported: Imported, origin: str, inferred: bool) -> str:
-    people = imported.ratings.loc[imported.ratings["rater_kind"] == "human", "rater_id"].unique()
-    lines = [
-        f"# Made by `study import` from {origin}.",
-        "# The first source is the reference that the others are compared with: reorder them as you like.",
-        "",
-        "[study]",
-        f"id = {_quoted(study_id)}",
-        f"title = {_quoted('Ratings imported from ' + origin)}",
-        f"seed = {_SEED}",
-        "",
-        "[panel]",
-        f"raters = [{', '.join(_quoted(p) for p in people)}]",
-    ]
+def _people(imported: Imported) -> tuple[str, ...]:
+    return tuple(imported.ratings.loc[imported.ratings["rater_kind"] == "human", "rater_id"].unique())
+
+
+def _imported_rows(imported: Imported, inferred: bool) -> list[str]:
+    """The sources and metrics as lines of study.toml."""
+    lines: list[str] = []
     for source in imported.sources:
         lines += ["", "[[source]]", f"id = {_quoted(source)}", 'kind = "imported"']
     for m in imported.metrics:
@@ -111,9 +134,11 @@ def _imported_toml(study_id: str, imported: Imported, origin: str, inferred: boo
         lines += [f'level = "{m.level}"']
         if m.step is None:
             lines += ["step = 0                # any value between low and high"]
+        if m.question:
+            lines += [f"question = {_quoted(m.question)}"]
         if m.anchors:
             lines += [f"anchors = [{', '.join(_quoted(a) for a in m.anchors)}]"]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -46,7 +46,9 @@ def problems(study: Study) -> list[str]:
 
 
 def unrated(study: Study, ratings: pd.DataFrame) -> list[str]:
-    """Raters of the panel who have no rating."""
+    """Raters of the panel who have no rating, once people have rated at all."""
+    if not (ratings["rater_kind"] == "human").any():
+        return []
     given = set(ratings.loc[ratings["status"] == "ok", "rater_id"])
     return [r for r in study.raters if r not in given]
 

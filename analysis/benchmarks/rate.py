@@ -8,12 +8,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
-from analysis import automated
 from analysis.benchmarks.budget import Budget
 from analysis.benchmarks.events import FILE, Events, Keep
 from analysis.benchmarks.scoring import OPEN, SCORED, Scored, Scorer
@@ -26,6 +25,7 @@ from study.errors import StudyError
 from study.records import Encounter, Metric, Vignette
 
 RATINGS = "ratings.parquet"
+_METRICS = "crossed.metrics"
 Pair = tuple[Vignette, Encounter]
 
 
@@ -241,13 +241,25 @@ def _count(rated: Rated, rows: Sequence[Record]) -> None:
                 rated.cost = (rated.cost or 0.0) + float(row["cost"])
 
 
-def _write(path: Path, rows: pd.DataFrame, metrics: Sequence[Metric]) -> None:
+def metrics(path: Path) -> tuple[Metric, ...]:
+    """What a benchmark's ratings are on, as they tell it themselves.
+
+    Raises
+    ------
+    TableError : if there is no such file
+    """
+    tables.read(path, tables.RATINGS)
+    told = json.loads(tables.metadata(path).get(_METRICS, "[]"))
+    return tuple(Metric(**m | {"anchors": tuple(m["anchors"])}) for m in told)
+
+
+def _write(path: Path, rows: pd.DataFrame, rated_on: Sequence[Metric]) -> None:
+    known = {m.metric_id: m for m in rated_on}
+    tables.check_ratings(rows, known.values())
     if path.exists():
         before = tables.read(path, tables.RATINGS)
         others = ~before["rater_id"].isin(set(rows["rater_id"])) & before["label"].isin(set(rows["label"]))
-        tables.check_ratings(rows, metrics)
-        rows = automated.joined(before[others], rows)
-        tables.check(rows, tables.RATINGS, "ratings")
-    else:
-        tables.check_ratings(rows, metrics)
-    tables.write(rows, path, tables.RATINGS)
+        known = {m.metric_id: m for m in metrics(path)} | known
+        rows = tables.stacked(before[others], rows)
+    told = json.dumps([asdict(known[name]) for name in rows["metric_id"].unique()], ensure_ascii=False)
+    tables.write(rows, path, tables.RATINGS, {_METRICS: told})

@@ -14,6 +14,7 @@ from pathlib import Path
 from analysis.benchmarks import encounters
 from analysis.benchmarks.budget import Budget
 from analysis.benchmarks.events import FILE, Events, Keep, Remembering
+from generation import vignette
 from generation.asking import Spread, now, spread
 from generation.encounter import Appointment, Player, Speaker, meet
 from generation.journal import Journal
@@ -144,7 +145,7 @@ def run(
     again: bool = False,
     each: Each = lambda case, encounter: None,
 ) -> Outcome:
-    """Let every doctor of a plan meet every case, and write encounters.parquet whole.
+    """Let every doctor of a plan meet every case; encounters.parquet and, beside it, the cases, written whole.
 
     What stands in the events is kept, whatever it is: an encounter is never held again because of how it went.
     Only what failed on the way, changed or is missing is asked for, from where it broke off.
@@ -167,6 +168,7 @@ def run(
         return _written(folder, plan, events, each)
     _check_budget(plan, budget)
     with Journal(path) as journal:
+        vignette.write(plan.cases, folder / vignette.FILE)
         if again:
             journal.append({"event": "again", "at": now()})
         events = Events.read(path, budget)

@@ -77,34 +77,51 @@ def story(say: Catalogue, text: str, language: str) -> str:
     )
 
 
-def turns(say: Catalogue, told: Iterable[tuple[str, str]], language: str, marked: int | None = None) -> str:
-    """Questions and answers; the answer of the turn `marked` stands out."""
+def turns(
+    say: Catalogue,
+    told: Iterable[tuple[str, str]],
+    language: str,
+    marked: int | None = None,
+    asker: str = "student",
+) -> str:
+    """Questions and answers; the answer of the turn `marked` stands out. A side that said nothing is left out."""
     lines = []
-    student, patient = html.escape(say("common.student")), html.escape(say("common.patient"))
     for number, (question, answer) in enumerate(told):
         here = " cr-here" if number == marked else ""
-        lines.append(
-            f"<div class='cr-turn{here}'><p class='cr-q'><span class='cr-who'>{student}</span>"
-            f"<span lang='{language}'>{html.escape(question)}</span></p>"
-            f"<p class='cr-a'><span class='cr-who'>{patient}</span>"
-            f"<span lang='{language}'>{_lines(answer)}</span></p></div>"
-        )
+        asked = _said(say(f"common.{asker}"), "cr-q", language, _lines(question)) if question else ""
+        answered = _said(say("common.patient"), "cr-a", language, _lines(answer)) if answer else ""
+        lines.append(f"<div class='cr-turn{here}'>{asked}{answered}</div>")
     return "".join(lines)
 
 
-def dialogue(say: Catalogue, told: Sequence[Turn], language: str, *, whole: bool, recent: int = 2) -> str:
+def _said(who: str, kind: str, language: str, words: str) -> str:
+    return (
+        f"<p class='{kind}'><span class='cr-who'>{html.escape(who)}</span>"
+        f"<span lang='{language}'>{words}</span></p>"
+    )
+
+
+def dialogue(
+    say: Catalogue,
+    told: Sequence[Turn],
+    language: str,
+    *,
+    whole: bool,
+    recent: int = 2,
+    asker: str = "student",
+) -> str:
     """An encounter so far. For one answer, earlier turns but the latest few fold away; for the whole, none do."""
     pairs = [(t.question, t.answer) for t in told]
     if whole:
-        return f"<div class='cr-dialogue'>{turns(say, pairs, language)}</div>"
+        return f"<div class='cr-dialogue'>{turns(say, pairs, language, asker=asker)}</div>"
     folded, near = pairs[: -recent - 1], pairs[-recent - 1 :]
     fold = ""
     if folded:
         fold = (
             f"<details class='cr-earlier'><summary>{html.escape(say('rate.earlier', count=len(folded)))}</summary>"
-            f"{turns(say, folded, language)}</details>"
+            f"{turns(say, folded, language, asker=asker)}</details>"
         )
-    return f"<div class='cr-dialogue'>{fold}{turns(say, near, language, marked=len(near) - 1)}</div>"
+    return f"<div class='cr-dialogue'>{fold}{turns(say, near, language, len(near) - 1, asker)}</div>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str, kind: str = "") -> str:

@@ -92,7 +92,9 @@ def _head(database: Database, visit: Visit, say: Catalogue, desk: Desk, window: 
     st.html(
         parts.case(say, scene.case, language)
         + f"<h2 class='cr-what'>{html.escape(heading)}</h2>"
-        + parts.dialogue(say, scene.turns, language, whole=whole)
+        + parts.dialogue(
+            say, scene.turns, language, whole=whole, asker=str(visit.settings.get("asker", "student"))
+        )
     )
 
 

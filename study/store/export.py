@@ -63,6 +63,8 @@ def export(database: Database) -> Exported:
 def write(database: Database, path: Path, extras: Path | None = None) -> dict[str, int]:
     """Write ratings.parquet and its CSV twin, and the other frames into the folder `extras`.
 
+    Rows of judges and rules that `path` holds stay in it, after those of people.
+
     Returns
     -------
     the number of rows in each file
@@ -78,15 +80,25 @@ def write(database: Database, path: Path, extras: Path | None = None) -> dict[st
         raise StudyError("the database has no assigned items, so there is nothing to export")
     locked = str(found.locked).lower()
     notes = {"crossed.chain": found.chain, "crossed.locked": locked, "crossed.simulated": "false"}
-    tables.write(found.ratings, path, tables.RATINGS, notes)
-    _write_csv(found.ratings, path.with_suffix(".csv"))
+    ratings = _with_automated(found.ratings, path)
+    tables.write(ratings, path, tables.RATINGS, notes)
+    _write_csv(ratings, path.with_suffix(".csv"))
     extras = extras or path.with_name(f"{path.stem}-more")
-    rows = {path.name: len(found.ratings), path.with_suffix(".csv").name: len(found.ratings)}
+    rows = {path.name: len(ratings), path.with_suffix(".csv").name: len(ratings)}
     for name in ("repeats", "probes", "blinding", "history", "notes", "references", "training"):
         frame = getattr(found, name)
         _write_csv(frame, extras / f"{name}.csv")
         rows[f"{extras.name}/{name}.csv"] = len(frame)
     return rows
+
+
+def _with_automated(ratings: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """People's ratings, and those of judges and rules that a file holds."""
+    if not path.exists():
+        return ratings
+    before = tables.read(path, tables.RATINGS)
+    others = before[before["rater_kind"] != "human"]
+    return tables.stacked(ratings, others) if len(others) else ratings
 
 
 def _write_csv(frame: pd.DataFrame, path: Path) -> None:
