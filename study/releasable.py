@@ -74,6 +74,15 @@ def gaps(study: Study, content: Content | None, responses: pd.DataFrame | None) 
     return found
 
 
+def trial_judges(study: Study, ratings: pd.DataFrame) -> list[str]:
+    """Judges that are models for trying things out, and have ratings."""
+    trial = [j.judge_id for j in study.judges if j.settings.get("kind") == "local" or j.settings.get("demo")]
+    return [
+        f"{study.ratings}: judge {name} is for demonstration only; take its rows and its [[judge]] out"
+        for name in trial if (ratings["rater_id"] == name).any()
+    ]  # fmt: skip
+
+
 def unrated(
     study: Study, items: pd.DataFrame, assignment: pd.DataFrame | None, ratings: pd.DataFrame, out: set[str]
 ) -> list[str]:

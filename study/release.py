@@ -150,6 +150,7 @@ def _refusals(study: Study, given: Inputs, out: set[str]) -> list[str]:
         n = int(given.encounters["demo"].sum())
         where = study.path("encounters.parquet")
         found.append(f"{where}: {n} dialogues are for demonstration only; take them out")
+    found += releasable.trial_judges(study, given.ratings)
     if lacking := sorted(set(given.items["label"]) - set(given.key["label"])):
         found.append(f"{study.key}: names no source for {lacking[0]}; `study assign` writes it")
     if strange := sorted(set(given.ratings["label"]) - set(given.items["label"])):

@@ -377,6 +377,41 @@ def test_comments_leave_only_when_asked_for_and_without_their_rater(rated, tmp_p
     assert "rater_id" not in comments.columns
 
 
+def test_a_judge_for_trying_things_out_is_refused(simulated):
+    path = simulated.folder / "study.toml"
+    path.write_text(path.read_text("utf-8") + '[[judge]]\nid = "small"\nkind = "local"\n', "utf-8")
+    own = {"rater_id": "small", "rater_kind": "judge", "simulated": False}
+    changed(simulated.ratings, tables.RATINGS, lambda f: pd.concat([f, f.head(3).assign(**own)]))
+    assert "judge small is for demonstration only" in refusal(config.load(simulated.folder))
+
+
+def encounter(n, demo=False):
+    turns = [
+        {"round": 1, "speaker": "patient", "text": "배가 아파요.", "flags": []},
+        {"round": 1, "speaker": "doctor", "text": "저는 김민지입니다. 혈압은 120/80이네요.", "flags": ["long"]},
+    ]
+    return {
+        "encounter_id": f"enc-{n}", "case_id": "c1", "source_id": "doc", "patient_id": "pat", "replicate": 1,
+        "status": "concluded", "detail": None, "rounds": 1, "turns": json.dumps(turns, ensure_ascii=False),
+        "diagnosis": "위염", "config": "x", "demo": demo,
+    }  # fmt: skip
+
+
+def test_dialogues_leave_turn_by_turn_and_scrubbed(simulated, tmp_path):
+    path = simulated.path("encounters.parquet")
+    frame = pd.DataFrame([dict.fromkeys(tables.ENCOUNTERS.names) | encounter(n) for n in (1, 2)])
+    tables.write(frame, path, tables.ENCOUNTERS)
+    made = released(simulated, tmp_path / "out")
+    turns = pd.read_parquet(tmp_path / "out" / "dialogues.parquet")
+    assert [("enc-1", 1), ("enc-1", 2), ("enc-2", 1), ("enc-2", 2)] == list(
+        zip(turns["encounter_id"], turns["turn"], strict=True)
+    )
+    assert "저는 [NAME]입니다. 혈압은 120/80이네요." == turns["text"][1]
+    assert {"name": 2} == made.replaced
+    tables.write(frame.assign(demo=True), path, tables.ENCOUNTERS)
+    assert "2 dialogues are for demonstration only" in refusal(simulated)
+
+
 def imported(tmp_path, extra=""):
     scores = pd.DataFrame(
         [(f"p{r}", f"d{d}", s, (r + d) % 5 + 1) for r in range(5) for d in range(4) for s in ("a", "b")],
