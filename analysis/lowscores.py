@@ -35,8 +35,20 @@ class Low:
     n: int
 
 
-def low(loaded: Loaded, metric_id: str, *, below: float = BELOW, raters: str = "auto", level: float = 0.95) -> Low:
+def low(
+    loaded: Loaded,
+    metric_id: str,
+    *,
+    below: float = BELOW,
+    raters: str = "auto",
+    level: float = 0.95,
+    known: pd.DataFrame | None = None,
+) -> Low:
     """The answers whose panel mean is below a score, on one metric of utterances.
+
+    Parameters
+    ----------
+    known : texts and tags as `tagged` gives them, where several metrics are looked at
 
     Raises
     ------
@@ -56,14 +68,15 @@ def low(loaded: Loaded, metric_id: str, *, below: float = BELOW, raters: str = "
         .reset_index()
         .assign(is_low=lambda f: f["mean"] < below)
     )
-    tagged = _tagged(loaded, means)
+    texts = tagged(loaded) if known is None else known
+    told = means if texts is None else means.merge(texts, on="label", how="left")
     if not terms:
         raise StudyError(
             f"{loaded.name}: names no source, category or form to count low answers by; give --source"
         )
     shares = pd.concat([_shares(means, term, level) for term in terms], ignore_index=True)
-    answers = tagged[tagged["is_low"]].drop(columns="is_low").sort_values(["mean", "label"], ignore_index=True)
-    return Low(metric, below, answers, shares, _tag_table(tagged) if "tags" in tagged else None, len(means))
+    answers = told[told["is_low"]].drop(columns="is_low").sort_values(["mean", "label"], ignore_index=True)
+    return Low(metric, below, answers, shares, _tag_table(told) if "tags" in told else None, len(means))
 
 
 def answered(loaded: Loaded, found: Low, raters: str = "auto", level: float = 0.95) -> Answer:
@@ -76,22 +89,22 @@ def answered(loaded: Loaded, found: Low, raters: str = "auto", level: float = 0.
     return Answer(Result("lowscores", results.provenance(loaded, chosen), values), _words(found, level), loaded)
 
 
-def _tagged(loaded: Loaded, means: pd.DataFrame) -> pd.DataFrame:
-    """Answers with their texts and tags, where the study has its content and the rules read its language."""
+def tagged(loaded: Loaded) -> pd.DataFrame | None:
+    """The text of each item of a study and, where the rules read its language, its tags: label, text, tags."""
     study = loaded.study
     if study is None:
-        return means
+        return None
     items = tables.read(study.items, tables.ITEMS)
-    means = means.merge(items[["label", "text"]], on="label", how="left")
+    items = items[items["kind"] == "utterance"]
+    texts = items[["label", "text"]]
     if study.content_files is None or (content := study.content()).language != "ko":
-        return means
+        return texts
     rules, known = Rules(content), {p.prompt_id for p in content.prompts}
-    return means.assign(
-        tags=[
-            tuple(tags(rules.findings(str(row.prompt), row.text))) if row.prompt in known and row.text else ()
-            for row in means.itertuples()
-        ]
-    )
+    given = [
+        tuple(tags(rules.findings(str(row.prompt_id), row.text))) if row.prompt_id in known and row.text else ()
+        for row in items.itertuples()
+    ]
+    return texts.assign(tags=given)
 
 
 def _shares(means: pd.DataFrame, term: str, level: float) -> pd.DataFrame:

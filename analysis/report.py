@@ -1,39 +1,56 @@
-"""One self-contained report.html of a study, with its tables as LaTeX and its figures as SVG beside it."""
+"""One self-contained report.html of a study; its tables as LaTeX and CSV, its figures as SVG and PDF beside it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
-from analysis import display, fitting, reliability, results, sections
-from analysis.load import Loaded, rated_metrics
+from analysis import results
+from analysis.load import Loaded
 from analysis.reliability import Bootstrap
-from analysis.sections import Figure, Section
-from analysis.tables import Table, as_html, as_latex
+from analysis.reporting import comparison, details, lows, methods, opening, pair, panel, precision
+from analysis.reporting.analysed import Analysed, analysed
+from analysis.reporting.facts import facts
+from analysis.reporting.section import Figure, Section
+from analysis.tables import Table, as_csv, as_html, as_latex
 from study import tables as files
 from study.errors import StudyError
 
 FILE = "report.html"
 _PAGE = Path(__file__).parent / "page"
+_UNRATED = ("sources", "formulas", "times")  # tables that hold nothing of the ratings
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the report says; `facts` and `provenance` are names with their values."""
+    """Everything that the report says; `facts` and `provenance` are names with their values.
+
+    asked, found : the first page: what the study is, and what came out
+    """
 
     title: str
     simulated: bool
+    asked: tuple[str, ...]
+    found: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     provenance: tuple[tuple[str, str], ...]
 
     def tables(self) -> list[Table]:
-        return [t for s in self.sections for t in (*s.tables, *s.folded)]
+        return [t for s in self.sections for t in s.all_tables()]
 
     def figures(self) -> list[Figure]:
-        return [f for s in self.sections for f in s.figures]
+        return [f for s in self.sections for f in s.all_figures()]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files of a report, the page last; `unprinted` are figures without PDF, for no font has their letters."""
+
+    paths: tuple[Path, ...]
+    unprinted: tuple[str, ...]
 
 
 def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "auto") -> Report:
@@ -48,25 +65,58 @@ def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "au
         raise StudyError(
             f"{loaded.name}: a report is made of a study folder; bring ratings in with `study import`"
         )
-    fits = [fitting.fitted(loaded, name, raters=raters) for name in rated_metrics(loaded)]
-    agreements = [reliability.reliability(loaded, f.metric_id, raters, bootstrap) for f in fits]
-    parts = [
-        sections.sources(study, fits),
-        *[sections.metric(study, f, a) for f, a in zip(fits, agreements, strict=True)],
-        sections.agreements(agreements),
-        sections.models(fits),
+    made = analysed(loaded, study, bootstrap or Bootstrap(), raters)
+    known = facts(made)
+    both, limits = pair.honest_pair(made), precision.precision(made)
+    parts: list[Section | None] = [
+        comparison.sources(made),
+        comparison.compared(made, "encounter"),
+        comparison.compared(made, "utterance"),
+        comparison.by_category_and_form(made),
+        comparison.penalties(made),
+        lows.lows(made),
+        panel.agreements(made),
+        panel.severity(made),
+        limits,
+        both,
+        panel.missing(made),
+        panel.times(made),
+        methods.methods(made, known),
+        details.details(made),
+        details.models(made.fits),
     ]
-    return Report(study.title, loaded.simulated, _facts(loaded), tuple(parts), _origin(loaded, bootstrap))
+    sections = tuple(_marked(part, loaded.simulated) for part in parts if part is not None)
+    return Report(
+        study.title,
+        loaded.simulated,
+        opening.asked(known),
+        opening.found(made, known, both, limits),
+        opening.facts(loaded),
+        sections,
+        _origin(made, bootstrap),
+    )
 
 
-def write(made: Report, folder: Path) -> list[Path]:
-    """tables/*.tex, figures/*.svg and, last, report.html; every text is made before the first file is written."""
-    contents = {folder / "tables" / f"{t.name}.tex": as_latex(t) for t in made.tables()}
-    contents |= {folder / "figures" / f"{f.name}.svg": f.svg for f in made.figures()}
+def write(made: Report, folder: Path) -> Written:
+    """tables/*.tex and *.csv, figures/*.svg and *.pdf and, last, report.html.
+
+    Every content is made before the first file is written.
+    """
+    contents: dict[Path, str | bytes] = {}
+    for table in made.tables():
+        contents[folder / "tables" / f"{table.name}.tex"] = as_latex(table)
+        contents[folder / "tables" / f"{table.name}.csv"] = as_csv(table)
+    unprinted = []
+    for figure in made.figures():
+        contents[folder / "figures" / f"{figure.name}.svg"] = figure.drawing.svg
+        if (pdf := figure.drawing.pdf()) is not None:
+            contents[folder / "figures" / f"{figure.name}.pdf"] = pdf
+        else:
+            unprinted.append(figure.name)
     contents[folder / FILE] = page(made)
-    for path, text in contents.items():
-        files.replaced(path, _writer(text))
-    return list(contents)
+    for path, content in contents.items():
+        files.replaced(path, _writer(content))
+    return Written(tuple(contents), tuple(unprinted))
 
 
 def page(made: Report) -> str:
@@ -79,40 +129,35 @@ def page(made: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters["table"] = lambda table: Markup(as_html(table))
-    environment.filters["figure"] = lambda figure: Markup(figure.svg)
+    environment.filters["figure"] = lambda figure: Markup(figure.drawing.svg)
     style = Markup((_PAGE / "report.css").read_text(encoding="utf-8"))
     return environment.get_template("report.html.jinja").render(report=made, style=style)
 
 
-def _writer(text: str) -> Callable[[Path], object]:
-    return lambda half: half.write_text(text, encoding="utf-8")
+def _writer(content: str | bytes) -> Callable[[Path], object]:
+    raw = content.encode("utf-8") if isinstance(content, str) else content
+    return lambda half: half.write_bytes(raw)
 
 
-def _facts(loaded: Loaded) -> tuple[tuple[str, str], ...]:
-    """What the study is made of, and how many responses and ratings are missing."""
-    frame, n = loaded.frame, results.sizes(loaded.frame)
-    kind = "simulated ratings" if loaded.simulated else "ratings"
-    facts = [(what, display.count(n[what])) for what in ("sources", "cases", "prompts", "raters") if what in n]
-    facts.append(("metrics", display.count(len(loaded.metrics))))
-    if loaded.responses:
-        failed = {status: count for status, count in loaded.responses.items() if status != "ok"}
-        facts.append(("responses", display.count(sum(loaded.responses.values()))))
-        facts.append(("without an answer", _reasons(failed)))
-    facts.append((kind, display.count(n["ratings"])))
-    facts.append(
-        ("without a value", _reasons(frame.loc[frame["status"] != "ok", "status"].value_counts().to_dict()))
-    )
-    return (*facts, *((f"left out: {part.reason}", display.count(part.rows)) for part in loaded.left_out))
+def _marked(section: Section, simulated: bool) -> Section:
+    """Below every table and figure of simulated ratings stands that they are."""
+    if not simulated:
+        return section
+    return section.mapped(
+        lambda t: t if t.name in _UNRATED or _says(f"{t.caption} {t.note} {t.model}") else
+        replace(t, note=f"{t.note} Simulated ratings.".strip()),
+        lambda f: f if _says(f.caption) else replace(f, caption=f"{f.caption} Simulated ratings."),
+    )  # fmt: skip
 
 
-def _reasons(counts: dict[str, int]) -> str:
-    """A total with its reasons: `3 (2 failed, 1 refused)`."""
-    total = sum(counts.values())
-    return f"{total:,} ({', '.join(f'{n:,} {status}' for status, n in counts.items())})" if total else "0"
+def _says(text: str) -> bool:
+    return "imulated" in text
 
 
-def _origin(loaded: Loaded, bootstrap: Bootstrap | None) -> tuple[tuple[str, str], ...]:
-    source = results.provenance(loaded)
+def _origin(made: Analysed, bootstrap: Bootstrap | None) -> tuple[tuple[str, str], ...]:
+    source = results.provenance(made.loaded)
     rows = [("study", str(source["study"])), ("seed of the bootstrap", str((bootstrap or Bootstrap()).seed))]
-    rows += [(f"SHA-256 of {name}", value) for name, value in loaded.inputs.items()]
+    rows += [(f"SHA-256 of {name}", value) for name, value in made.loaded.inputs.items()]
     return tuple(rows + [("versions", ", ".join(f"{name} {v}" for name, v in source["versions"].items()))])
+
+

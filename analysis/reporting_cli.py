@@ -7,7 +7,7 @@ import typer
 
 from analysis.options import Bootstrap, Csv, Jobs, Json, Raters, Seed, Without, bounds
 from study.errors import StudyError
-from study.terminal import dump, say
+from study.terminal import dump, say, warn
 
 Folder = Annotated[Path, typer.Argument(metavar="study", help="The study folder.")]
 
@@ -20,7 +20,7 @@ def report(
     raters: Raters = "auto",
     without: Without = None,
 ) -> None:
-    """Write report.html, tables/*.tex and figures/*.svg into the study folder.
+    """Write report.html, tables (LaTeX, CSV) and figures (SVG, PDF) into the study folder.
 
     Example: analysis report demo-study
     """
@@ -32,7 +32,12 @@ def report(
     loaded = load.load(folder, without=without or ())
     made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters)
     written = report.write(made, folder)
-    say(f"{written[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
+    say(f"{written.paths[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
+    if written.unprinted:
+        warn(
+            f"no PDF of {', '.join(written.unprinted)}: no font here has their letters; install a Korean one, as "
+            "Noto Sans CJK KR (the SVG files show them wherever such a font is)"
+        )
 
 
 def grim(

@@ -1,10 +1,12 @@
-"""A table of the report: cells already written, rendered for a page, for LaTeX and for a terminal."""
+"""A table of the report: cells already written, rendered for a page, for LaTeX, for a terminal and as CSV."""
 
 import html
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import pandas as pd
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -19,7 +21,7 @@ class Table:
 
     `name` becomes a file name and a LaTeX label. Columns in `text_columns` are set flush left, all others right.
     `note` stands below. So does `model` (formula, n, convergence) where the table stands alone, as in a paper; a
-    page says it once for all tables of a section.
+    page says it once for all tables of a section. `numbers` are what the cells were written from, unrounded.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Table:
     note: str = ""
     model: str = ""
     text_columns: tuple[int, ...] = (0,)
+    numbers: pd.DataFrame | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.columns) for row in self.rows), self.name
@@ -81,6 +84,14 @@ def as_latex(table: Table) -> str:
     if below:
         lines.append(rf"\par\smallskip{{\footnotesize {latex(below)}}}")
     return "\n".join([*lines, r"\end{table}", ""])
+
+
+def as_csv(table: Table) -> str:
+    """The numbers behind the table in full precision; the cells as they stand where there are none."""
+    numbers = table.numbers
+    if numbers is None:
+        numbers = pd.DataFrame(table.rows, columns=list(table.columns))
+    return numbers.to_csv(index=False, lineterminator="\n")
 
 
 def latex(text: str) -> str:

@@ -1,8 +1,10 @@
 import re
+from pathlib import Path
 
 import pytest
 
 from analysis import report
+from analysis.drawing import Drawing
 from analysis.load import load
 from analysis.reliability import Bootstrap
 from study.errors import StudyError
@@ -29,7 +31,7 @@ def test_the_page_needs_nothing_from_outside(page):
 
 def test_simulated_is_said_in_the_title_in_every_figure_and_below_every_table(made, page):
     assert "<title>작은 연구 (simulated ratings)</title>" in page
-    assert all("simulated ratings" in figure.svg for figure in made.figures())
+    assert all("simulated ratings" in figure.drawing.svg for figure in made.figures())
     assert all("imulated" in figure.caption for figure in made.figures())
     said = [f"{t.caption} {t.note} {t.model}" for t in made.tables() if t.name not in ("sources", "formulas")]
     assert all("imulated" in text for text in said)
@@ -56,8 +58,9 @@ def test_the_planted_fault_stands_out_alone(made):
 
 
 def test_every_table_of_a_model_says_its_formula_n_and_convergence(made):
-    models = [t for t in made.tables() if t.name.endswith("-fluency") and not t.name.startswith("reliability")]
-    assert len(models) >= 8
+    elsewhere = ("reliability", "low", "severity", "two-models")
+    models = [t for t in made.tables() if t.name.endswith("-fluency") and not t.name.startswith(elsewhere)]
+    assert len(models) >= 10
     for table in models:
         assert "score ~ source*category + source*form" in table.model
         assert "322 simulated ratings (54 items, 6 raters" in table.model
@@ -73,12 +76,18 @@ def test_the_same_study_gives_the_same_page(small, page):
     assert page == report.page(report.report(load(small), QUICK))
 
 
-def test_files_are_written_beside_the_page(made, tmp_path):
+def test_files_are_written_beside_the_page(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(Drawing, "pdf", lambda drawing: b"%PDF")  # what is in it, test_figures holds
     written = report.write(made, tmp_path)
-    assert tmp_path / "report.html" == written[-1]
-    assert {"forest-fluency.svg", "form-fluency.svg", "category-fluency.svg", "forest-engagement.svg",
-            "reliability.svg"} == {p.name for p in (tmp_path / "figures").iterdir()}  # fmt: skip
-    assert {f"{t.name}.tex" for t in made.tables()} == {p.name for p in (tmp_path / "tables").iterdir()}
+    assert tmp_path / "report.html" == written.paths[-1]
+    figures, tables = made.figures(), made.tables()
+    assert {f"{f.name}.{kind}" for f in figures for kind in ("svg", "pdf")} == names(tmp_path / "figures")
+    assert {f"{t.name}.{kind}" for t in tables for kind in ("tex", "csv")} == names(tmp_path / "tables")
+    assert len({t.name for t in tables}) == len(tables) and len({f.name for f in figures}) == len(figures)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
 def test_a_bare_file_has_no_report(tmp_path):

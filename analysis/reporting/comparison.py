@@ -1,0 +1,303 @@
+"""Sources compared: on whole encounters, on single answers, by category and by form of question."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis import display, figures, means
+from analysis.fitting import Fitted
+from analysis.reporting.analysed import Analysed, metric_name
+from analysis.reporting.section import (
+    Figure,
+    Fold,
+    Section,
+    counted,
+    estimates,
+    grid,
+    listed,
+    noted,
+    opening_capital,
+    spaced,
+)
+from analysis.tables import Table
+
+ALPHA = 0.05
+_TITLES = {"encounter": "Whole encounters", "utterance": "Single answers"}
+_ITEMS = {"encounter": "encounter", "utterance": "answer"}
+
+
+def sources(made: Analysed) -> Section:
+    """Who answered, and how much of it there is."""
+    rows = []
+    for source in made.study.sources:
+        rows.append((made.names[source.source_id], source.source_id, source.kind))
+    same = all(name == source_id for name, source_id, _ in rows)
+    columns = ("source", "kind") if same else ("source", "id", "kind")
+    cells = tuple((r[0], r[2]) if same else r for r in rows)
+    table = Table(
+        "sources", "Sources in the study's order", columns, cells, text_columns=tuple(range(len(columns)))
+    )
+    lead = f"The first source, {rows[0][0]}, is the reference that the others are compared with." if rows else ""
+    return Section("sources", "Who answered", (lead,) if len(rows) > 1 else (), tables=(table,))
+
+
+def compared(made: Analysed, item: str) -> Section | None:
+    """Means of the sources on every metric of a kind of item, and their differences from the reference."""
+    fits = made.of(item, compared=True)
+    if not fits:
+        return None
+    names = [metric_name(f) for f in fits]
+    order = list(dict.fromkeys(s for f in fits for s in means.factors(f)["source"]))
+    marginal = {metric_name(f): means.marginal(f, "source").astype({"source": str}) for f in fits}
+    against = {metric_name(f): means.versus_reference(f).astype({"source": str}) for f in fits}
+    table = grid(
+        "encounters" if item == "encounter" else "answers",
+        f"{'Table 1. ' if item == 'encounter' else ''}Estimated means of sources, with 95% intervals",
+        _turned(marginal, order),
+        names,
+        corner="source",
+        note=_from_models(fits),
+        numbers=_stacked(marginal),
+    )
+    differences = grid(
+        f"differences-{item}",
+        f"Differences from {order[0]}, with 95% intervals",
+        _turned(against, order[1:]),
+        names,
+        corner="source",
+        note="Intervals are not adjusted; p values below are adjusted by Holm's method within each metric.",
+        numbers=_stacked(against),
+    )
+    p_values = grid(
+        f"p-values-{item}",
+        f"p values (Holm) of the differences from {order[0]}",
+        [(s, {m: display.p_value(t.set_index("source")["p_holm"].get(s)) for m, t in against.items()})
+         for s in order[1:]],
+        names,
+        corner="source",
+        numbers=_stacked(against),
+    )  # fmt: skip
+    drawn = tuple(_means_figure(made, item, own) for own in _by_scale(fits))
+    return Section(f"{item}s", _TITLES[item], (_asked(fits, item),), drawn, (table, differences, p_values))
+
+
+def by_category_and_form(made: Analysed) -> Section | None:
+    """Table 2: sources by category and by form of question, for every metric of single answers."""
+    factors = {
+        "category": [f for f in made.of("utterance", compared=True) if "category" in means.factors(f)],
+        "form": [f for f in made.of("utterance", compared=True) if "form" in means.factors(f)],
+    }
+    fits = [f for f in made.of("utterance", compared=True) if any(f in own for own in factors.values())]
+    if not fits:
+        return None
+    drawn, shown, folds = [], [], []
+    for place, found in enumerate(fits):
+        own_figures, own_tables = [], []
+        for factor, own in factors.items():
+            if found in own:
+                own_figures.append(_FIGURES[factor](made, found))
+                own_tables.append(_cells(found, factor))
+        if place == 0:
+            drawn, shown = own_figures, own_tables
+        else:
+            folds.append(Fold(opening_capital(metric_name(found)), (), tuple(own_figures), tuple(own_tables)))
+    lead = [
+        f"Means of the sources in each {listed([f for f in factors if factors[f]])} of question; the levels of "
+        "the other factor count the same."
+    ]
+    lead += [s for f in fits if (s := _stand_out(f))]
+    if folds:
+        lead.append(f"{opening_capital(metric_name(fits[0]))} stands first; the other metrics are folded below.")
+    return Section("categories", "By category and form of question", tuple(lead), tuple(drawn), tuple(shown),
+                   tuple(folds))  # fmt: skip
+
+
+def penalties(made: Analysed) -> Section | None:
+    """What a negative question costs each source, and whether it costs more than the reference."""
+    fits = [f for f in made.of("utterance", compared=True) if means.has_forms(f)]
+    if not fits:
+        return None
+    found = {metric_name(f): means.negation_penalty(f).astype({"source": str}) for f in fits}
+    order = means.factors(fits[0])["source"]
+    own = {m: t[t["kind"] == "penalty"] for m, t in found.items()}
+    beyond = {m: t[t["kind"] == "beyond"] for m, t in found.items()}
+    shown = grid(
+        "negation", "Negation penalty (affirmative − negative questions), with 95% intervals", _turned(own, order),
+        list(found), corner="source", note=_from_models(fits), numbers=_stacked(found),
+    )  # fmt: skip
+    more = grid(
+        "negation-beyond",
+        f"Penalty beyond {order[0]}'s, with 95% intervals and p (Holm)",
+        [(s, {m: _with_p(t.set_index("source").loc[s]) for m, t in beyond.items() if s in set(t["source"])})
+         for s in order[1:]],
+        list(found), corner="source", note="Contrasts of contrasts; Holm within each metric.",
+        numbers=_stacked(beyond),
+    )  # fmt: skip
+    lead = ["A positive penalty says that negative questions are answered worse than affirmative ones."]
+    for name, table in beyond.items():
+        worse = [f"{r.source} {display.estimate(r.estimate, r.low, r.high)}"
+                 for r in table.itertuples() if r.p_holm < ALPHA]  # fmt: skip
+        lead.append(
+            f"{opening_capital(name)}: "
+            + (f"beyond {order[0]}'s penalty stands {listed(worse)}." if worse
+               else f"no source's penalty is shown to differ from {order[0]}'s.")
+        )  # fmt: skip
+    return Section("negation", "Negative questions", tuple(lead), tables=(shown, more))
+
+
+def differing(found: Fitted) -> bool:
+    """Whether some source is shown to differ from the reference."""
+    return bool((means.versus_reference(found)["p_holm"] < ALPHA).any())
+
+
+def standing(found: Fitted) -> str:
+    """Where a metric's sources stand against the reference, in a sentence."""
+    table = means.versus_reference(found).astype({"source": str})
+    reference = means.marginal(found, "source").iloc[0]
+    below = table[(table["p_holm"] < ALPHA) & (table["estimate"] < 0)].sort_values("estimate")
+    above = table[(table["p_holm"] < ALPHA) & (table["estimate"] > 0)].sort_values("estimate", ascending=False)
+    others = table[~(table["p_holm"] < ALPHA)]
+    name = str(reference["source"])
+    first = f"{opening_capital(metric_name(found))}: {name} "
+    first += display.estimate(reference["estimate"], reference["low"], reference["high"])
+    parts = [_which("below it", below), _which("above it", above)]
+    if len(others):
+        names = display.several([s for s in others["source"]], 4)
+        parts.append(f"not shown to differ {names}")
+    return f"{first}; {'; '.join(p for p in parts if p)}."
+
+
+def _which(where: str, table: pd.DataFrame) -> str:
+    """Few sources by name, many by their number and range."""
+    if table.empty:
+        return ""
+    told = [f"{r.source} {display.estimate(r.estimate, r.low, r.high)}" for r in table.itertuples()]
+    if len(told) <= 3:
+        return f"{where} {listed(told)}"
+    return f"{where} {counted(len(told), 'source')}, from {told[-1]} to {told[0]}"
+
+
+def _asked(fits: Sequence[Fitted], item: str) -> str:
+    rated = [f.selected.metric for f in fits]
+    scales = {f"{m.low:g} to {m.high:g}" for m in rated}
+    scale = f" from {scales.pop()}" if len(scales) == 1 else ""
+    return (
+        f"Each {_ITEMS[item]} was rated{scale} on {listed([metric_name(m) for m in rated])}. Means are those of "
+        "the model of each metric; a difference is called one where p (Holm) is below 0.05."
+    )
+
+
+def _stand_out(found: Fitted) -> str:
+    """Which interactions stay after Holm's adjustment, in a sentence."""
+    own = means.interactions(found)
+    if own.empty:
+        return ""
+    out = own[own["p_holm"] < ALPHA].sort_values("estimate")
+    name, total = opening_capital(metric_name(found)), int(own["p_value"].count())
+    if out.empty:
+        return f"{name}: none of {total} interactions stands out (Holm)."
+    told = [f"{readable(r.term, means.factors(found))} {display.estimate(r.estimate, r.low, r.high)}"
+            for r in out.itertuples()]  # fmt: skip
+    shown = listed(told[:4]) + (f", and {len(told) - 4} more" if len(told) > 4 else "")
+    return f"{name}: {len(told)} of {total} interactions {'stand' if len(told) > 1 else 'stands'} out: {shown}."
+
+
+def readable(term: str, levels: dict[str, list[str]]) -> str:
+    """`sourceA:formnegative` as `A × negative`."""
+    named = {
+        f"{factor}{level}": level if factor == "source" else spaced(level)
+        for factor, own in levels.items()
+        for level in own
+    }
+    return " × ".join(named.get(part, part) for part in term.split(":"))
+
+
+def drawing_of(found: Fitted, kind: str, title: str) -> dict[str, object]:
+    """What every figure of a metric shares: its scale, its names, and whether it is simulated."""
+    rated, name = found.selected.metric, metric_name(found)
+    return {
+        "scale": (rated.low, rated.high),
+        "name": f"{kind}-{rated.metric_id}",
+        "title": f"{opening_capital(name)}: {title}",
+        "axis": f"{name}, {rated.low:g} to {rated.high:g}",
+        "simulated": found.selected.simulated,
+    }
+
+
+def _cells(found: Fitted, factor: str) -> Table:
+    estimated = means.marginal(found, "source", factor).astype({"source": str, factor: str})
+    rows = [(spaced(level), estimates(own, "source")) for level, own in estimated.groupby(factor, sort=False)]
+    table = grid(
+        f"{factor}-{found.metric_id}",
+        f"Table 2. {opening_capital(metric_name(found))} by {factor} of question, with 95% intervals",
+        rows, means.factors(found)["source"], corner=factor, numbers=estimated,
+    )  # fmt: skip
+    return noted(table, found)
+
+
+def _interaction(made: Analysed, found: Fitted) -> Figure:
+    estimated = means.marginal(found, "source", "form").astype({"source": str, "form": str})
+    drawn = figures.interaction(estimated, made.look, **drawing_of(found, "form", "sources by form of question"))
+    averaged = ", averaged over categories" if "category" in means.factors(found) else ""
+    return Figure(f"form-{found.metric_id}", f"Estimated means with 95% intervals{averaged}.", drawn)
+
+
+def _heat_map(made: Analysed, found: Fitted) -> Figure:
+    estimated = means.marginal(found, "source", "category").astype({"source": str, "category": str})
+    drawn = figures.heat_map(estimated, **drawing_of(found, "category", "sources by category"))
+    averaged = ", averaged over forms" if "form" in means.factors(found) else ""
+    caption = f"Estimated means by category of question{averaged}; their intervals stand in Table 2."
+    return Figure(f"category-{found.metric_id}", caption, drawn)
+
+
+_FIGURES = {"category": _heat_map, "form": _interaction}
+
+
+def _means_figure(made: Analysed, item: str, fits: list[Fitted]) -> Figure:
+    parts = [means.marginal(f, "source").assign(metric=metric_name(f)) for f in fits]
+    table = pd.concat([p.astype({"source": str}) for p in parts], ignore_index=True)
+    rated = fits[0].selected.metric
+    scale = (rated.low, rated.high)
+    several_scales = len(_by_scale(made.of(item, compared=True))) > 1
+    name = f"means-{item}" + (f"-{rated.metric_id}" if several_scales else "")
+    drawn = figures.means(
+        table, made.look, scale, name=name, title=f"{_TITLES[item]}: means of sources",
+        axis=f"estimated mean, {rated.low:g} to {rated.high:g}",
+        simulated=any(f.selected.simulated for f in fits),
+    )  # fmt: skip
+    return Figure(name, "Estimated means of sources with 95% intervals.", drawn)
+
+
+def _by_scale(fits: Sequence[Fitted]) -> list[list[Fitted]]:
+    groups: dict[tuple[float, float], list[Fitted]] = {}
+    for found in fits:
+        groups.setdefault((found.selected.metric.low, found.selected.metric.high), []).append(found)
+    return list(groups.values())
+
+
+def _turned(by_metric: dict[str, pd.DataFrame], order: list[str]) -> list[tuple[str, dict[str, str]]]:
+    """Estimates by metric and source as rows of sources."""
+    cells = {metric: estimates(table, "source") for metric, table in by_metric.items()}
+    return [(s, {m: own[s] for m, own in cells.items() if s in own}) for s in order]
+
+
+def _stacked(by_metric: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat([t.assign(metric=m) for m, t in by_metric.items()], ignore_index=True)
+
+
+def _from_models(fits: Sequence[Fitted]) -> str:
+    """The formula if all have the same, the ratings behind all of them, and whether all converged."""
+    formulas = list(dict.fromkeys(str(f.fit.formula) for f in fits))
+    model = formulas[0] if len(formulas) == 1 else "the model of each metric (see Models)"
+    lost = [metric_name(f) for f in fits if not f.fit.optimum.converged]
+    state = f"NOT converged: {listed(lost)}" if lost else "converged"
+    return f"Points of the scale; {model}; {counted(sum(f.fit.n_rows for f in fits), 'rating')}; {state}."
+
+
+def _with_p(row: pd.Series) -> str:
+    return f"{display.estimate(row['estimate'], row['low'], row['high'])}, {_p(row['p_holm'])}"
+
+
+def _p(value: float) -> str:
+    written = display.p_value(value)
+    return f"p {written}" if written.startswith("<") else f"p = {written}"

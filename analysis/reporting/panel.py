@@ -1,0 +1,208 @@
+"""The panel: how far raters agree, who is severe, how long answers took, and what is missing."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from analysis import display, figures, panel_figures, reliability
+from analysis.reporting.analysed import Analysed, metric_name
+from analysis.reporting.section import Figure, Fold, Section, counted, listed, opening_capital, spaced
+from analysis.stats import agreement, raters
+from analysis.tables import Table
+from study import tables
+from study.errors import StudyError
+
+_MOST_RATERS = 60  # rows of a figure; with more, a table tells them
+
+
+def agreements(made: Analysed) -> Section:
+    """The coefficients of all metrics, and why one is missing where it is."""
+    found = made.agreements
+    estimates = pd.concat([a.estimates for a in found], ignore_index=True)
+    pooled = estimates[estimates["source"] == reliability.POOLED]
+    drawn = pooled[pooled["estimate"].notna()].assign(metric=lambda t: t["metric"].map(spaced))
+    picture = panel_figures.reliability(
+        drawn,
+        name="reliability",
+        title="Agreement of raters, all sources pooled",
+        simulated=made.loaded.simulated,
+    )
+    whole = [(metric_name(a.selected.metric), reliability.table(a)) for a in found]
+    rows = tuple((name, *table.rows[0][1:]) for name, table in whole)
+    note = "Targets are the answers or encounters of all sources together. " + reliability.method(found[0])
+    columns = ("metric", *whole[0][1].columns[1:])
+    table = Table("reliability", "Agreement of raters, all sources pooled", columns, rows, note, numbers=estimates)
+    lead = [
+        "ICC(2,1) tells how far a single rater's score can be trusted, ICC(2,k) the mean of the whole panel; "
+        "alpha counts agreement beyond chance.",
+        *_ceilings(made),
+        *_refusals(pooled),
+    ]
+    caption = "Coefficients of agreement with 95% intervals."
+    return Section("reliability", "Agreement of raters", tuple(lead), (Figure("reliability", caption, picture),),
+                   (table,))  # fmt: skip
+
+
+def severity(made: Analysed) -> Section | None:
+    """How far each rater lies from the panel's mean on the same items."""
+    figures_, folds, lead, said = [], [], [], []
+    for item in ("utterance", "encounter"):
+        parts = {}
+        for found in made.of(item):
+            try:
+                own = raters.severity(agreement.rating_matrix(found.selected.frame))
+            except StudyError as error:
+                said.append(f"{opening_capital(metric_name(found))}: no severity of raters ({error}).")
+                continue
+            parts[metric_name(found)] = own
+            lead.append(_extremes(metric_name(found), own))
+            folds.append(_severity_table(found.metric_id, metric_name(found), own))
+        if parts:
+            figures_ += _severity_figure(made, item, parts)
+    if not folds:
+        return Section("severity", "Severity of raters", tuple(said)) if said else None
+    lead.insert(0, "Difference of each rater from the panel's mean on the same items, in points of the scale.")
+    fold = Fold("Every rater in numbers", tables=tuple(folds))
+    return Section("severity", "Severity of raters", (*lead, *said), tuple(figures_), folds=(fold,))
+
+
+def missing(made: Analysed) -> Section | None:
+    """What was not rated, and by whom; none if everything was."""
+    frame = made.loaded.frame
+    lost = frame["status"] != "ok"
+    if not lost.any():
+        return None
+    reasons = frame.loc[lost, "status"].value_counts()
+    parts = {}
+    for factor in ("rater", "source", "metric"):
+        if factor in frame.columns and frame[factor].notna().any():
+            counts = lost.groupby(frame[factor], observed=True).agg(["sum", "count"])
+            parts[factor] = _with_intervals(counts)
+    drawn = figures.shares(
+        parts, name="missing", title="Ratings without a value", axis="share of ratings without a value",
+        simulated=made.loaded.simulated,
+    )  # fmt: skip
+    kinds = listed([f"{n:,} {status}" for status, n in reasons.items()])
+    lead = (
+        f"{display.share(int(lost.sum()), len(frame))} ratings have no value ({kinds}). They are left out, "
+        "and nothing is put in their place."
+    )
+    shown = tuple(
+        Table(
+            f"missing-{factor}", f"Ratings without a value, by {factor}",
+            (factor, "without a value", "95% interval, exact"),
+            tuple(
+                (spaced(r.level), display.share(r.k, r.n),
+                 f"{display.percent(r.low)} to {display.percent(r.high)}")
+                for r in own.itertuples()
+            ),
+            numbers=own,
+        )
+        for factor, own in parts.items()
+    )  # fmt: skip
+    caption = "Shares without a value, with exact (Clopper–Pearson) 95% intervals."
+    return Section("missing", "What is missing", (lead,), (Figure("missing", caption, drawn),),
+                   folds=(Fold("The same in numbers", tables=shown),))  # fmt: skip
+
+
+def times(made: Analysed) -> Section | None:
+    """How long sources took to answer; none where no answer has its time."""
+    if not made.study.responses.is_file():
+        return None
+    answered = tables.read(made.study.responses, tables.RESPONSES)
+    if "seconds" not in answered or not (known := answered["seconds"].notna() & (answered["seconds"] > 0)).any():
+        return None
+    by_source = {
+        made.names[s]: own["seconds"].to_numpy()
+        for s in made.names
+        if len(own := answered[known & (answered["source_id"] == s)])
+    }
+    drawn = panel_figures.spreads(
+        by_source, name="times", title="Time to answer", axis="seconds (logarithmic)",
+        simulated=made.loaded.simulated,
+    )  # fmt: skip
+    rows = tuple(
+        (name, display.count(len(own)), *(display.number(q) for q in np.quantile(own, [0.5, 0.05, 0.95])))
+        for name, own in by_source.items()
+    )
+    columns = ("source", "answers", "median", "5%", "95%")
+    table = Table("times", "Seconds to answer", columns, rows, "As the machine that asked measured them.")
+    lead = f"{counted(int(known.sum()), 'answer')} of {len(answered):,} have their time."
+    caption = "Every answer as a dot, the middle half as a bar, the median as a point."
+    return Section("times", "Time to answer", (lead,), (Figure("times", caption, drawn),), (table,))
+
+
+def _refusals(pooled: pd.DataFrame) -> list[str]:
+    """Why a coefficient or its interval is missing, each reason with its metrics."""
+    refused = pooled[pooled["reason"].notna()].drop_duplicates(["metric", "reason"])
+    return [
+        f"{opening_capital(listed([spaced(m) for m in own['metric']]))}: {reason}."
+        for reason, own in refused.groupby("reason", sort=False)
+    ]
+
+
+def _ceilings(made: Analysed) -> list[str]:
+    """Why alpha is low although raters agree, where that is so."""
+    notes = []
+    for found in made.agreements:
+        try:
+            note = raters.ceiling_note(agreement.rating_matrix(found.selected.frame))
+        except StudyError:  # what cannot be estimated has its reason among the coefficients
+            continue
+        if note:
+            notes.append(f"{opening_capital(metric_name(found.selected.metric))}: {note}")
+    return notes
+
+
+def _with_intervals(counts: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for level, (k, n) in zip(counts.index, counts.to_numpy(), strict=True):
+        interval = binomtest(int(k), int(n)).proportion_ci(0.95, method="exact")
+        rows.append((str(level), k / n, interval.low, interval.high, int(k), int(n)))
+    return pd.DataFrame(rows, columns=["level", "estimate", "low", "high", "k", "n"])
+
+
+def _extremes(name: str, own: pd.DataFrame) -> str:
+    severe, lenient = (
+        f"{display.estimate(row['estimate'], row['low'], row['high'])} ({row['term']})"
+        for row in (own.iloc[0], own.iloc[-1])
+    )
+    return f"{opening_capital(name)}: from {severe} to {lenient}."
+
+
+def _severity_table(metric_id: str, name: str, own: pd.DataFrame) -> Table:
+    rows = tuple(
+        (
+            str(r.term),
+            display.estimate(r.estimate, r.low, r.high),
+            display.number(r.mean),
+            display.number(r.sd),
+            display.percent(r.at_top),
+            display.percent(r.at_bottom),
+            display.count(r.n),
+        )
+        for r in own.itertuples()
+    )
+    columns = ("rater", "from the panel's mean [95% interval]", "mean", "SD", "at top", "at bottom", "ratings")
+    note = "The most severe first; raters fixed, items random, so that nobody is called lenient for better items."
+    return Table(
+        f"severity-{metric_id}", f"{opening_capital(name)}: severity of raters", columns, rows, note, numbers=own
+    )
+
+
+def _severity_figure(made: Analysed, item: str, parts: dict[str, pd.DataFrame]) -> list[Figure]:
+    table = pd.concat([own.assign(metric=m, rater=own["term"].astype(str)) for m, own in parts.items()])
+    order = table.groupby("rater")["estimate"].mean().sort_values().index
+    if len(order) > _MOST_RATERS:
+        return []
+    table = table.assign(place=table["rater"].map({r: i for i, r in enumerate(order)})).sort_values(
+        ["place"], kind="stable"
+    )
+    table = pd.concat([table[table["metric"] == m] for m in parts])
+    what = "single answers" if item == "utterance" else "whole encounters"
+    drawn = panel_figures.severity(
+        table, name=f"severity-{item}", title=f"Severity of raters: {what}",
+        axis="points above (+) or below (−) the panel", simulated=made.loaded.simulated,
+    )  # fmt: skip
+    caption = "Each rater's difference from the panel's mean on the same items, with 95% intervals; severe on top."
+    return [Figure(f"severity-{item}", caption, drawn)]
