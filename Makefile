@@ -3,10 +3,18 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo app test validate soak bench lint clean
+.PHONY: demo paper app test validate soak bench lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/study demo demo-study
+
+# The published study's twin (simulated ratings), its report and figures, and every published number beside ours.
+paper: $(VENV)/installed
+	$(BIN)/study simulate --published --into paper
+	$(BIN)/analysis report paper
+	$(BIN)/analysis published paper
+	@echo "paper/report.html: the report; paper/figures: its figures; paper/tables: its tables"
+	@echo "paper/results/side-by-side.html: published and reproduced, with .csv, .json, .tex and .svg beside it"
 
 # The demo study in the rating app: one link per role is printed.
 app: $(VENV)/installed
@@ -45,4 +53,4 @@ $(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) demo-study app-study
+	rm -rf $(VENV) demo-study app-study paper

@@ -29,6 +29,7 @@ from analysis.options import (
     reading,
     whole,
 )
+from analysis.published_cli import published
 from analysis.reporting_cli import grim, report
 from study.errors import StudyError
 from study.terminal import command, dump, main, say
@@ -397,6 +398,7 @@ app.command()(rules)
 app.command()(lowscores)
 app.command()(report)
 app.command()(grim)
+app.command()(published)
 
 
 def _deliver(

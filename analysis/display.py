@@ -24,6 +24,15 @@ def number(value: float | None, digits: int = 2) -> str:
     return text.replace("-", _MINUS)
 
 
+def printed(value: float, digits: int = 2) -> float:
+    """The number that a reader of the print has.
+
+    >>> printed(4.8431)
+    4.84
+    """
+    return float(f"{value:.{digits}f}")
+
+
 def estimate(value: float | None, low: float | None, high: float | None, digits: int = 2) -> str:
     """An estimate with its interval, all to the same digits.
 

@@ -85,10 +85,9 @@ def _laid_out(folder: Path) -> Study:
     """study.toml and the content; content that lies next door, as for the shipped twin, is not copied."""
     beside = shipped(CONTENT[0]).parent == folder.resolve().parent
     text = toml(ID, _TITLE, _SEED, sources="published.toml", content="../" if beside else "")
-    folder.mkdir(parents=True, exist_ok=True)
+    tables.replaced(folder / FILE, lambda half: half.write_text(text, encoding="utf-8"))
     for name in () if beside else CONTENT:
         shutil.copyfile(shipped(name), folder / name)
-    tables.replaced(folder / FILE, lambda half: half.write_text(text, encoding="utf-8"))
     return load(folder)
 
 
