@@ -7,10 +7,12 @@ their own scale, fixed effects by a constrained residual sum of squares; every s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 from scipy.optimize import brentq, minimize
 from scipy.special import chdtri
 
@@ -20,13 +22,24 @@ from analysis.stats.mixed.objective import LOG_2PI, Criterion, criterion, layout
 from analysis.stats.mixed.optimum import optimum
 from study.errors import StudyError
 
+# The deviance is flat in a standard deviation at zero, so that a search begun there stays there; it is begun a
+# little above, in residual standard deviations.
+_STUCK, _LIFT = 1e-3, 0.1
+
 
 def wald_intervals(fit: MixedFit, level: float = 0.95, ddf: inference.Ddf = "satterthwaite") -> pd.DataFrame:
     """Fixed effects, estimate plus and minus the t quantile: term, estimate, low, high."""
     return fit.coefficients(ddf, level)[["term", "estimate", "low", "high"]]
 
 
-def profile_intervals(fit: MixedFit, level: float = 0.95, fixed: bool = True) -> pd.DataFrame:
+def profile_intervals(
+    fit: MixedFit,
+    level: float = 0.95,
+    fixed: bool = True,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> pd.DataFrame:
     """Profile-likelihood intervals: term, estimate, low, high.
 
     Terms are `sd rater`, `sd Subject Days`, `cor Subject (Intercept) Days`, `sigma`, then the coefficients. A
@@ -42,7 +55,13 @@ def profile_intervals(fit: MixedFit, level: float = 0.95, fixed: bool = True) ->
     goal = best.value + float(chdtri(1, 1 - level))
     rows = _Components(fit, best).intervals(goal)
     if fixed:
-        rows += [_coefficient(fit, best, j, goal, level) for j in range(fit.design.fixed.p)]
+        light = replace(fit, memory={})
+        n = fit.design.fixed.p
+        work = (delayed(_coefficient)(light, best, j, goal, level) for j in range(n))
+        for done, row in enumerate(Parallel(n_jobs=jobs, return_as="generator")(work), 1):
+            rows.append(row)
+            if progress is not None:
+                progress(done, n, row[0])
     return pd.DataFrame(rows, columns=["term", "estimate", "low", "high"])
 
 
@@ -142,10 +161,15 @@ class _Components:
                 return deviance, gradient[others]
 
             limits = [b for j, b in enumerate(bounds) if j != k]
-            found = minimize(inner, kept["start"][others], jac=True, bounds=limits, method="L-BFGS-B",
+            found = minimize(inner, lifted(kept["start"])[others], jac=True, bounds=limits, method="L-BFGS-B",
                              options={"ftol": 1e-14, "gtol": 1e-7})  # fmt: skip
             kept["start"][others] = found.x
             return float(found.fun) - goal
+
+        sds = np.array([b[0] == 0.0 for b in bounds])
+
+        def lifted(start: np.ndarray) -> np.ndarray:
+            return np.where(sds & (start < _STUCK * values[-1]), _LIFT * values[-1], start)
 
         spread = max(abs(values[k]), 0.1 * values[-1])
         low = _crossing(excess, values[k], -0.3 * spread, bounds[k][0])
@@ -155,6 +179,7 @@ class _Components:
 
 def _crossing(excess: Callable[[float], float], start: float, step: float, bound: float | None) -> float:
     """Where the profile rises to its goal, walking from the optimum; the bound if it does not."""
+    excess = cache(excess)  # a search that starts elsewhere may end a hair away, on the other side of the goal
     inside = start
     for _ in range(60):
         outside = inside + step
@@ -175,9 +200,11 @@ def _coefficient(fit: MixedFit, best: Criterion, j: int, goal: float, level: flo
     estimate = float(weight @ best.beta)
     std_error = float(np.sqrt(best.sigma2) * np.linalg.norm(weight @ best.half_cov))
     kept = {"theta": best.theta}
+    sds = np.array([row == column for _, row, column in layout(fit.sums.widths).theta])
 
     def excess(b: float) -> float:
-        found = minimize(lambda theta: _held(fit, theta, weight, b), kept["theta"], jac=True, method="L-BFGS-B",
+        start = np.where(sds & (np.abs(kept["theta"]) < _STUCK), _LIFT, kept["theta"])
+        found = minimize(lambda theta: _held(fit, theta, weight, b), start, jac=True, method="L-BFGS-B",
                          options={"ftol": 1e-14, "gtol": 1e-6})  # fmt: skip
         kept["theta"] = found.x
         return float(found.fun) - goal
