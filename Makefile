@@ -27,7 +27,9 @@ app: $(VENV)/installed
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --benchmark-disable
 
+# With the small real model, which is 130 MB and therefore not part of `make test`.
 validate: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,local]'
 	$(BIN)/python -m pytest -m slow
 
 # 200 kills of the rating app under load.

@@ -20,6 +20,7 @@ from generation.client import body, key
 from generation.journal import Journal, records
 from generation.progress import Meter
 from generation.settings import ModelSettings, model_settings
+from generation.sources.local import reached, small_model
 from study.config import FILE, Study
 from study.errors import StudyError
 from study.records import Content, Judge, Metric
@@ -108,7 +109,7 @@ def set_up(study: Study, judge_id: str) -> Bench:
     if found is None:
         known = ", ".join(j.judge_id for j in study.judges) or "none"
         raise StudyError(f"{place}: no judge {judge_id}; its judges are {known}")
-    settings = model_settings(_DEFAULTS | found.settings, f"{place}: judge {judge_id}")
+    settings = _settings(found, f"{place}: judge {judge_id}")
     metrics = tuple(study.metric(m) for m in found.metrics) or study.metrics
     rubric = rubrics.load(found.rubric, study.folder)
     rubric.check(metrics)
@@ -154,6 +155,16 @@ def latest_records(path: Path) -> dict[str, Record]:
     return {str(r["key"]): r for _, r in records(path) if r.get("event") == "judged"}
 
 
+def _settings(judge: Judge, place: str) -> ModelSettings:
+    given = _DEFAULTS | judge.settings
+    kind = given.pop("kind", "openai_chat")
+    if kind == "local":
+        return small_model({"seed": 1} | given, place)
+    if kind != "openai_chat":
+        raise StudyError(f'{place}: kind {kind!r} is no judge; kind is "openai_chat" (the default) or "local"')
+    return model_settings(given, place)
+
+
 def _tasks(
     judge: Judge, settings: ModelSettings, rubric: Rubric, metrics: Sequence[Metric], seen: Iterable[View]
 ) -> list[Task]:
@@ -173,7 +184,7 @@ def _tasks(
 def _ask(bench: Bench, tasks: Sequence[Task], meter: Meter) -> str | None:
     """Put the tasks to the judge; why it had to stop, or None."""
     with Journal(bench.path) as journal:
-        asker = Asker(bench.settings, note=lambda record: journal.append(record, durable=False))
+        asker = Asker(reached(bench.settings), note=lambda record: journal.append(record, durable=False))
 
         def one(task: Task) -> None:
             record = _judged(asker, bench, task)

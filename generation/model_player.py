@@ -9,7 +9,7 @@ from generation.encounter import Appointment, Speaker
 from generation.price import bound
 from generation.prompt import system_prompt
 from generation.settings import ModelSettings
-from generation.sources.local import NAME, serve, weights
+from generation.sources.local import NAME, reached
 from generation.sources.openai_chat import outcome
 from generation.sources.speaker import Answer
 from study.records import Persona, Role, Turn, Vignette
@@ -99,11 +99,10 @@ class LocalPlayer(ModelPlayer):
     """The small real model of this machine; its server starts when it is opened."""
 
     def __init__(self, name: str, role: Role, settings: ModelSettings) -> None:
-        weights()
         super().__init__(name, role, settings, address=f"local:{NAME}")
 
     def open(self, note: Note) -> None:
-        self.settings = self.settings.model_copy(update={"base_url": serve()[1]})
+        self.settings = reached(self.settings)
         super().open(note)
 
 

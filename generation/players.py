@@ -7,7 +7,7 @@ from generation.encounter import Player
 from generation.model_player import LocalPlayer, ModelPlayer
 from generation.patient import RetrievalPatient
 from generation.settings import ModelSettings
-from generation.sources.local import settings_at
+from generation.sources.local import small_model
 from study.errors import StudyError
 from study.records import Role
 
@@ -46,7 +46,7 @@ def player(
         return ModelPlayer(name or model, role, settings)
     if model == LOCAL:
         given: dict[str, object] = {"max_tokens": 60, "seed": 1}
-        return LocalPlayer(name or model, role, settings_at("http://127.0.0.1:1/v1", given, model))
+        return LocalPlayer(name or model, role, small_model(given, model))
     if model not in EMBEDDED[role]:
         raise StudyError(
             f"{model}: no embedded {role}; there are {', '.join([*EMBEDDED[role], LOCAL])}, or a model with its "

@@ -5,9 +5,9 @@ Needs the extra `local`: llama.cpp's server in a wheel (xllamacpp) and SmolLM2-1
 are real. Its rows are marked demo, and a release refuses them.
 """
 
+import threading
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 
 from generation.settings import ModelSettings, model_settings
 from generation.sources.openai_chat import Model
@@ -17,6 +17,9 @@ from study.records import Content, Source
 NAME = "smollm2-135m"
 _SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "replicate", "variant", "timeout")
 _CONTEXT = 4096
+_NOWHERE = "http://127.0.0.1:1/v1"  # until the server has an address, which differs from run to run
+_RUNNING: list[tuple[object, str]] = []  # the one server of this process; it stops when it is no longer held
+_STARTING = threading.Lock()
 
 
 def open_source(source: Source, content: Content, folder: Path) -> "Local":
@@ -31,41 +34,46 @@ def open_source(source: Source, content: Content, folder: Path) -> "Local":
             f"study.toml: source {source.source_id}: local has no setting {unknown[0]}; "
             f"it has {', '.join(_SETTINGS)}"
         )
-    weights()
     given = {"max_tokens": 60, "seed": 1} | source.settings
-    return Local(source.source_id, settings_at("http://127.0.0.1:1/v1", given, source.source_id), content.language)
+    settings = small_model(given, f"study.toml: source {source.source_id}")
+    return Local(source.source_id, settings, content.language, address=f"local:{NAME}")
 
 
-def settings_at(base_url: str, given: dict[str, object], name: str) -> ModelSettings:
-    """The settings of the small model behind a server of this machine. One question at a time: see `serve`."""
-    fixed = {"model": NAME, "base_url": base_url, "concurrency": 1, "demo": True}
-    return model_settings(given | fixed, f"study.toml: source {name}")
-
-
-class Local(Model):
-    """The small model behind its own server, which lives as long as this process."""
-
-    _server: ClassVar[tuple[object, str] | None] = None
-
-    def __init__(self, name: str, settings: ModelSettings, language: str) -> None:
-        super().__init__(name, settings, language, address=f"local:{NAME}")
-
-    def open(self) -> None:
-        if Local._server is None:
-            Local._server = serve()
-        self.settings = self.settings.model_copy(update={"base_url": Local._server[1]})
-        super().open()
-
-
-def serve() -> tuple[object, str]:
-    """Start a server for the small model; the server, which must be kept, and its address.
-
-    One thread and one slot: with two threads llama.cpp spins on a busy machine, and with two slots a seed does not
-    give the same text again.
+def small_model(given: dict[str, object], place: str) -> ModelSettings:
+    """The settings of the small model, before its server is there. One question at a time: see `_serve`.
 
     Raises
     ------
-    StudyError : if the extra is not installed
+    StudyError : if the extra is not installed, or a setting is wrong
+    """
+    weights()
+    fixed = {"model": NAME, "base_url": _NOWHERE, "concurrency": 1, "demo": True}
+    return model_settings(given | fixed, place)
+
+
+def reached(settings: ModelSettings) -> ModelSettings:
+    """The settings with an address; the small model's server starts, once in a process, if they wait for it."""
+    if settings.base_url != _NOWHERE:
+        return settings
+    with _STARTING:
+        if not _RUNNING:
+            _RUNNING.append(_serve())
+    return settings.model_copy(update={"base_url": _RUNNING[0][1]})
+
+
+class Local(Model):
+    """The small model behind its own server."""
+
+    def open(self) -> None:
+        self.settings = reached(self.settings)
+        super().open()
+
+
+def _serve() -> tuple[object, str]:
+    """Start a server for the small model; the server and its address.
+
+    One thread and one slot: with two threads llama.cpp spins on a busy machine, and with two slots a seed does not
+    give the same text again.
     """
     path = weights()
     import xllamacpp

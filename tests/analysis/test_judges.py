@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
-from analysis import automated, judges, rubric
+from analysis import automated, cli, judges, rubric
 from generation.journal import records
 from generation.progress import Meter
 from study import config, tables
@@ -138,6 +139,29 @@ def test_a_bad_reply_is_asked_for_again_twice_and_never_becomes_a_value(small_st
         assert all("without a verdict" in r for r in rows["reason"])
         assert judged(study)[0].asked == 0  # an unreadable judge is an outcome, not drawn again
     tables.check_ratings(rows, study.metrics)
+
+
+def test_the_command_gives_values_to_the_items_that_got_a_verdict_and_to_no_other(small_study):
+    """24 items: four get a verdict, each other one a bad reply of its own kind, three times."""
+    kinds = iter([None] * 4 + [reply for _, reply in bad_replies()][4:])
+    of_item = {}
+
+    def script(hit, n):
+        said = hit.body["messages"][1]["content"]
+        if said not in of_item:
+            of_item[said] = next(kinds)
+        return chat(verdict(hit)) if of_item[said] is None else of_item[said](hit)
+
+    with Loopback(script) as server:
+        study = with_judge(small_study, server, concurrency=1)
+        ran = CliRunner().invoke(cli.app, ["judge", str(study.folder), "--json"])
+    assert 0 == ran.exit_code, ran.output
+    rows = tables.read(study.ratings, tables.RATINGS)
+    by_item = rows.groupby("label")["status"].agg(set)
+    assert {"judge_error": 20, "ok": 4} == by_item.map(lambda s: "".join(s)).value_counts().to_dict()
+    assert (rows["value"].notna() == (rows["status"] == "ok")).all()
+    assert {"ok", "judge_error"} == set(json.loads(ran.output)[0]["statuses"])
+    assert len(server.hits) == 4 + 20 * 3
 
 
 def test_a_judge_that_mends_its_reply_is_heard(small_study):
