@@ -166,8 +166,9 @@ class ReleaseSection(Strict):
 
     `simulated` lets simulated ratings out, labelled as such everywhere. `comments` lets raters' comments out,
     scrubbed and without their rater. `rater_attribute` is a column of raters.csv. `consent` says how people
-    consented where the rating app has no record of it. `withdrawn` are raters whose rows stay out. `cleared` are
-    words that look like personal data and are none, `redact` words that are some and do not look it.
+    consented where the rating app has no record of it. `withdrawn` are raters whose rows stay out. `audit` tells
+    what a reader of a sample of the texts found overlooked. `cleared` are words that look like personal data and
+    are none, `redact` words that are some and do not look it.
     """
 
     version: str = Field(default="1.0.0", pattern=r"^\d+\.\d+\.\d+$")
@@ -185,6 +186,7 @@ class ReleaseSection(Strict):
     rater_attribute: str | None = None
     consent: str | None = Field(default=None, min_length=1)
     withdrawn: tuple[str, ...] = ()
+    audit: str | None = None
     cleared: tuple[str, ...] = ()
     redact: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 

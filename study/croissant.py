@@ -150,8 +150,10 @@ def protection(made: "Package") -> list[str]:
     """What was done to protect people, in sentences."""
     replaced = sum(made.replaced.values())
     kinds = ", ".join(f"{n} × {kind}" for kind, n in sorted(made.replaced.items()))
+    audit = made.study.release.audit
     return [
         f"{replaced} stretches of text were replaced by placeholders{f' ({kinds})' if kinds else ''}.",
+        *([f"A person read a sample of the texts: {audit}"] if audit else []),
         "Raters have new names, in an order drawn from a secret; no time or order of ratings is released.",
         f"{len(made.left_out)} raters were left out, who withdrew or did not agree to sharing.",
         f"{made.dropped} reasons in raters' own words were emptied.",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from study import croissant, data_card, pseudonyms, releasable, release_tables, sharing, tables
+from study import croissant, data_card, pseudonyms, releasable, release_sample, release_tables, sharing, tables
 from study.config import Study
 from study.errors import StudyError, joined
 from study.records import Content
@@ -110,6 +110,13 @@ def write(made: Package, folder: Path) -> dict[str, str]:
     finally:
         shutil.rmtree(half, ignore_errors=True)
     return sums
+
+
+def write_sample(made: Package, path: Path) -> int:
+    """Write the texts for a person to read as CSV; returns how many."""
+    frame = release_sample.sample(made.frames, pseudonyms.secret(made.study.path(pseudonyms.SECRET)))
+    tables.replaced(path, lambda half: frame.to_csv(half, index=False, lineterminator="\n"))
+    return len(frame)
 
 
 def counts(made: Package) -> dict[str, object]:

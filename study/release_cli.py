@@ -18,6 +18,9 @@ def release(
     label_simulated: Annotated[
         bool, typer.Option("--label-simulated", help="Let simulated ratings out, with the label on everything.")
     ] = False,
+    audit: Annotated[
+        Path | None, typer.Option(help="Also write a sample of the texts to this CSV, for a person to read.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a study's data package: tables, data card, Croissant description, checksums.
@@ -35,6 +38,8 @@ def release(
     made = releasing.package(study, label_simulated=label_simulated)
     sums = releasing.write(made, target)
     told = releasing.counts(made)
+    if audit:
+        told["audit"] = releasing.write_sample(made, audit)
     if as_json:
         dump({"folder": str(target), "files": sums} | told)
         return
@@ -46,6 +51,8 @@ def release(
         say(f"raters left out: {n} who {why}")
     if made.simulated:
         say(f"{made.simulated} ratings are simulated; every file says so")
+    if audit:
+        say(f"{audit}: {told['audit']} texts to read; tell what was overlooked as audit under [release]")
     for note in made.notes:
         say(f"note: {note}")
     say(f"{target}: written and checked")

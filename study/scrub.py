@@ -58,7 +58,10 @@ _WITH_ROLE = re.compile(rf"{_ROLE}[,:]?\s{_NAME}{_BE}")
 _SELF = re.compile(
     rf"(?:^|(?<=[\s,.!?]))(?:저는|전|나는|난|제가|안녕하세요[,.!]?|안녕하십니까[,.!]?)\s{_NAME}{_BE}"
 )
-_ENGLISH = re.compile(r"(?i:my name is|this is dr\.?|i am dr\.?|i'm dr\.?) ([A-Z][a-z'-]+(?: [A-Z][a-z'-]+){0,2})")
+_ENGLISH = re.compile(
+    r"(?i:my name is|my name's) (?!(?i:dr\b))([A-Z][a-z'-]+(?: [A-Z][a-z'-]+){0,2})"
+    r"|(?i:my name is|this is|i am|i'm) (?i:doctor|dr\.?) ([A-Za-z][a-z'-]+(?: [A-Z][a-z'-]+)?)"
+)
 _TITLED = re.compile(rf"(?<![가-힣]){_NAME}\s?(?:씨|님|교수|선생|환자|간호사|학생)(?![사])")
 _COMMON = frozenset(("NNG", "XSN", "MM", "NNB", "JKG", "NP"))
 _NO_NAME = frozenset(("NP", "VV", "VA", "JKS", "EC"))
@@ -157,7 +160,7 @@ def _names(text: str) -> Iterable[Found]:
         if not any(tag in _NO_NAME for _, tag in _tags(text, m)):
             yield Found("name", *m.span(1), m[1])
     for m in _ENGLISH.finditer(text):
-        yield Found("name", *m.span(1), m[1])
+        yield Found("name", *m.span(m.lastindex), m[m.lastindex])
     for m in _WITH_ROLE.finditer(text):
         if not all(tag in _COMMON for _, tag in _tags(text, m)):
             yield Found("name", *m.span(1), m[1])

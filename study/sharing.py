@@ -34,9 +34,10 @@ def sharing(study: Study, ratings: pd.DataFrame) -> Sharing:
         return Sharing([], out)
     from study.store import address
 
-    if address.stands(study):
+    from_app = "crossed.chain" in tables.metadata(study.ratings)
+    if study.path("ratings.db").is_file() or (from_app and address.stands(study)):
         return _by_database(study, people, out)
-    if "crossed.chain" in tables.metadata(study.ratings):
+    if from_app:
         return Sharing([
             f"{study.ratings}: was exported from a ratings database that is not here; "
             f"put ratings.db back, or say where it is in {address.VARIABLE}"

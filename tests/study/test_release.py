@@ -445,6 +445,21 @@ def test_a_reason_in_a_persons_own_words_is_emptied(tmp_path):
     assert ["unclear"] == list(pd.read_parquet(tmp_path / "out" / "ratings.parquet")["reason"].dropna())
 
 
+def test_a_reader_gets_a_hundred_texts_as_they_leave_and_their_finding_is_published(simulated, tmp_path):
+    own = {"rater_id": "gpt", "rater_kind": "judge", "simulated": False}
+    own |= {"reason": [f"{n}번째 이유" for n in range(200)], "occasion": range(200)}
+    changed(simulated.ratings, tables.RATINGS, lambda f: pd.concat([f, f.head(200).assign(**own)]))
+    study = about(simulated.folder, 'simulated = "labelled"\naudit = "100 texts read, none overlooked."')
+    made = released(study, tmp_path / "out")
+    for name in ("one.csv", "two.csv"):
+        assert 100 == release.write_sample(made, tmp_path / name)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    sample = pd.read_csv(tmp_path / "one.csv")
+    assert ["table", "row", "column", "text", "overlooked"] == list(sample.columns)
+    assert sample["text"].is_unique and sample["text"].str.endswith("이유").sum() > 80
+    assert "100 texts read, none overlooked." in (tmp_path / "out" / "README.md").read_text("utf-8")
+
+
 def test_a_folder_that_is_no_release_is_left_alone(simulated, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("mine")
