@@ -8,6 +8,7 @@ wrong types on as they come.
 import hashlib
 import json
 import ssl
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,7 +64,10 @@ def key(name: str, settings: ModelSettings, sent: Mapping[str, object]) -> str:
 
 
 class Client:
-    """A connection to one model; used by several threads at once.
+    """Connections to one model, used by several threads at once: at most so many as the settings allow.
+
+    Every thread has its own: a pool looks at all of its connections for each question, which at 32 of them takes
+    as long as all else that is done for one.
 
     Raises
     ------
@@ -72,30 +76,40 @@ class Client:
 
     def __init__(self, settings: ModelSettings) -> None:
         import httpx2
-        import openai
 
         self.settings = settings
         self._key = settings.key()
         self._raw = httpx2.Response
-        http = httpx2.Client(
-            # A proxy of the environment cannot reach a server on this machine.
-            trust_env=not settings.local,
-            verify=_certificates(),
-            timeout=httpx2.Timeout(settings.timeout, connect=min(10.0, settings.timeout)),
-            limits=httpx2.Limits(
-                max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency
-            ),
-        )
-        try:
-            self._client = openai.OpenAI(
-                api_key=self._key, base_url=settings.base_url, max_retries=0, http_client=http,
-                timeout=settings.timeout,
-            )  # fmt: skip
-        except openai.OpenAIError as error:
-            raise StudyError(f"{settings.base_url}: {error}") from None
+        self._free = threading.BoundedSemaphore(settings.concurrency)
+        self._own = threading.local()
+        self._open: list[openai.OpenAI] = []
+        self._mine()
 
     def close(self) -> None:
-        self._client.close()
+        for client in self._open:
+            client.close()
+
+    def _mine(self) -> "openai.OpenAI":
+        """This thread's own connection."""
+        import httpx2
+        import openai
+
+        if not hasattr(self._own, "client"):
+            http = httpx2.Client(
+                # A proxy of the environment cannot reach a server on this machine.
+                trust_env=not self.settings.local,
+                verify=_certificates(),
+                timeout=httpx2.Timeout(self.settings.timeout, connect=min(10.0, self.settings.timeout)),
+            )
+            try:
+                self._own.client = openai.OpenAI(
+                    api_key=self._key, base_url=self.settings.base_url, max_retries=0, http_client=http,
+                    timeout=self.settings.timeout,
+                )  # fmt: skip
+            except openai.OpenAIError as error:
+                raise StudyError(f"{self.settings.base_url}: {error}") from None
+            self._open.append(self._own.client)
+        return self._own.client
 
     def send(self, sent: Mapping[str, object], attempt_id: str = "") -> Call:
         """Ask once.
@@ -108,11 +122,14 @@ class Client:
         ------
         CallError : if there is no readable reply
         """
+        with self._free:
+            return self._sent(sent, attempt_id, datetime.now(UTC))
+
+    def _sent(self, sent: Mapping[str, object], attempt_id: str, asked: datetime) -> Call:
         import openai
 
-        asked = datetime.now(UTC)
         try:
-            response = self._client.post(
+            response = self._mine().post(
                 PATHS[self.settings.api],
                 cast_to=self._raw,
                 body=dict(sent),

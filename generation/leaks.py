@@ -6,6 +6,7 @@ A leak is a flag on the turn and on the encounter; nothing is taken out or asked
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from generation.conclusion import read
 from study.records import Role, Turn, Vignette
@@ -45,9 +46,9 @@ def of_turn(role: Role, text: str, before: Sequence[Turn], case: Vignette) -> tu
     if role != "patient":
         return ()
     found = []
-    doctor_said = any(t.speaker == "doctor" and names(t.text, case.diagnosis) for t in before)
-    if names(text, case.diagnosis) and not doctor_said:
-        found.append(NAMED)
+    if names(text, case.diagnosis):
+        doctor_said = any(t.speaker == "doctor" and names(t.text, case.diagnosis) for t in before)
+        found += [] if doctor_said else [NAMED]
     if _LABEL.search(text) or _CUES.search(text) or read(text):
         found.append(AS_DOCTOR)
     return tuple(found)
@@ -67,29 +68,25 @@ def names(text: str, diagnosis: str) -> bool:
     >>> names("이게 천식인가요?", "천식"), names("symptoms", "MS")
     (True, False)
     """
-    words = _words(text)
-    return any(_holds(words, name) for name in variants(diagnosis))
+    words = f" {_words(text)} "
+    return any((f" {name}" if _hangul(name) else f" {name} ") in words for name in variants(diagnosis))
 
 
-def variants(diagnosis: str) -> list[list[str]]:
-    """A diagnosis as the words it is known by: the whole, the part before brackets, the parts in brackets."""
-    whole = _words(diagnosis)
-    parts = [_words(p) for p in re.split(r"[()\[\]]", _VAGUE.sub("", diagnosis))]
-    return [p for i, p in enumerate([whole, *parts]) if p and p not in [whole, *parts][:i]]
+@lru_cache(maxsize=4096)
+def variants(diagnosis: str) -> tuple[str, ...]:
+    """What a diagnosis is known by: the whole, the part before brackets, the parts in brackets.
+
+    >>> variants("Multiple sclerosis (MS)")
+    ('multiple sclerosis ms', 'multiple sclerosis', 'ms')
+    """
+    parts = re.split(r"[()\[\]]", _VAGUE.sub("", diagnosis))
+    return tuple(dict.fromkeys(found for part in (diagnosis, *parts) if (found := _words(part))))
 
 
-def _holds(words: list[str], name: list[str]) -> bool:
-    """Whether the name stands among the words; a Korean name may have a particle behind it."""
-    for i in range(len(words) - len(name) + 1):
-        *head, last = words[i : i + len(name)]
-        if head == name[:-1] and (last == name[-1] or (_hangul(name[-1]) and last.startswith(name[-1]))):
-            return True
-    return False
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-
-
-def _hangul(word: str) -> bool:
-    return all("가" <= c <= "힣" for c in word)
+def _hangul(name: str) -> bool:
+    """Whether a particle may stand behind the name."""
+    return "가" <= name[-1] <= "힣"

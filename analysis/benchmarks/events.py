@@ -118,14 +118,18 @@ class Remembering:
 
 
 class Keep:
-    """Writes events and takes them into account; those of models are on the disk before anything follows."""
+    """Writes events and takes them into account.
+
+    A line is out of this process when it is written, so that no kill loses it; it is on the disk with the next
+    durable one, which ends an encounter or is a judge's word. A machine that loses power so loses dialogues that
+    were under way, and none that was over.
+    """
 
     def __init__(self, journal: Journal, events: Events, budget: Budget) -> None:
         self._journal, self._events, self._budget = journal, events, budget
 
-    def __call__(self, record: Record, *, durable: bool | None = None) -> None:
-        paid = bool(record.get("attempts"))
-        self._events.add(record, self._journal.append(record, durable=paid if durable is None else durable))
+    def __call__(self, record: Record, *, durable: bool = False) -> None:
+        self._events.add(record, self._journal.append(record, durable=durable))
         self._budget.count(record)
 
     def noted(self, record: Mapping[str, object]) -> None:

@@ -165,7 +165,7 @@ def _ask(
                 raise
             found = Scored("not_asked", reason=str(stopped))
         if found.status != "not_asked":
-            keep(_scored(scorer, encounter, key, found))
+            keep(_scored(scorer, encounter, key, found), durable=True)
             failed = found.status in ("failed", "judge_error")
             meter.add(scorer.rater_id, failed=failed, cost=found.about.get("cost"))  # type: ignore[arg-type]
         rows[place, number] = _rows(scorer, encounter, found)

@@ -215,7 +215,7 @@ def _hold(plan: Plan, events: Events, keep: Keep, budget: Budget, meter: Meter) 
         if found.status == "not_run":
             reasons.append(str(found.detail))
             return
-        keep(_ended(found), durable=False)
+        keep(_ended(found), durable=found.doctor.calls + found.patient.calls > 0)
         failed = found.status not in ("concluded", "max_rounds")
         meter.add(doctor.name, failed=failed, flagged=bool(found.flags), cost=found.cost)
 
