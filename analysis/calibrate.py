@@ -67,6 +67,7 @@ def calibrate(
     Example: analysis calibrate new-study --apply old-study/results/calibration/gpt-judge/judge-card.json
     """
     from analysis import calibrations, judge_identity, load, results
+    from analysis.progress import shown
     from analysis.stats.calibration import Options
 
     loaded = reader.load(target)
@@ -82,7 +83,7 @@ def calibrate(
     judges, people = calibrations.judges_of(loaded, judge or (), panel or ())
     metrics = [loaded.metric(metric).metric_id] if metric else load.rated_metrics(loaded)
     _check_sources(loaded, options)
-    with _shown() as progress:
+    with shown("calibrating", "calibrated") as progress:
         judged = calibrations.calibrations(
             loaded, judges, people, metrics, options, about=told, jobs=jobs, progress=progress
         )
@@ -149,26 +150,3 @@ def _check_sources(loaded, options) -> None:
         raise StudyError(
             f"--own-family {strange[0]}: no such source; the sources are {', '.join(sorted(sources))}"
         )
-
-
-def _shown():
-    """A bar on standard error where that is a terminal, a line per finished calibration elsewhere."""
-    import sys
-    from contextlib import contextmanager
-
-    @contextmanager
-    def lines():
-        yield lambda done, total, what: typer.echo(f"calibrated {done}/{total}: {what}", err=True)
-
-    @contextmanager
-    def bar():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("calibrating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                   TextColumn("{task.description}"))  # fmt: skip
-        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            task = shown.add_task("", total=None)
-            yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what)
-
-    return bar() if sys.stderr.isatty() else lines()

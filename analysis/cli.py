@@ -65,6 +65,13 @@ def fit(
         bool, typer.Option("--ordinal", help="A cumulative-link model too: ratings as ordered categories.")
     ] = False,
     link: Annotated[Literal["logit", "probit"], typer.Option(help="Link of the ordinal model.")] = "logit",
+    intervals: Annotated[
+        Literal["wald", "profile", "bootstrap"],
+        typer.Option(help="wald: t and df; profile likelihood; parametric bootstrap. The last two, of SDs too."),
+    ] = "wald",
+    bootstrap: Bootstrap = 1000,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
     as_json: Json = False,
     csv: Csv = None,
     out: Out = None,
@@ -75,16 +82,25 @@ def fit(
 
     Example: analysis fit demo-study --metric fluency
 
+    Example: analysis fit demo-study --metric fluency --intervals bootstrap
+
     Example: analysis fit ratings.csv --formula "stars ~ model + (1|who) + (1|text)"
     """
     from analysis import fitting, results
+    from analysis import intervals as ends
+    from analysis.progress import shown
 
+    if ordinal and intervals != "wald":
+        raise StudyError(f"--intervals {intervals} is of the linear model; leave out --ordinal")
     fits = reader.fits(target, engine=engine)
     if ordinal:
         from analysis import ordinals
 
         _deliver([ordinals.ordinal(f, link) for f in fits], reader.metric, as_json, csv, out, "coefficients")
         return
+    with shown("profiling", "profiled") as progress:
+        how = ends.Draws(bootstrap, seed, jobs)
+        fits = [ends.with_intervals(f, intervals, how, progress) for f in fits]
     found = [fitting.result(f) for f in fits]
     results.keep(found, out or results.folder(fits[0].loaded), csv, table="coefficients")
     if as_json:
@@ -193,6 +209,33 @@ def effects(
     _deliver(
         [followup.effects(f, of, tuple(by or ())) for f in reader.fits(target)], reader.metric, as_json, csv, out
     )
+
+
+@app.command()
+@modelling
+def influence(
+    target: Target = Path("."),
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="GROUP", help="What is left out, as rater or case:prompt; may be repeated."),
+    ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Find the variances anew without each level; slower.")
+    ] = False,
+    as_json: Json = False,
+    csv: Csv = None,
+    out: Out = None,
+    *,
+    reader: Reader,
+) -> None:
+    """Leave out each rater and each prompt in turn: what the fixed effects hang on, by Cook's distance.
+
+    Example: analysis influence demo-study --metric fluency --by rater --by case:prompt
+    """
+    from analysis import followup
+
+    fits = reader.fits(target)
+    _deliver([followup.influence(f, tuple(by or ()), refit) for f in fits], reader.metric, as_json, csv, out)
 
 
 @app.command()

@@ -19,6 +19,17 @@ _DF_NAMES = {"satterthwaite": "Satterthwaite", "kenward-roger": "Kenward–Roger
 
 
 @dataclass(frozen=True)
+class Intervals:
+    """Intervals that are not the fit's own: coefficients by term, and standard deviations (term, low, high)."""
+
+    kind: str
+    coefficients: pd.DataFrame
+    components: pd.DataFrame
+    note: str
+    n_failed: int = 0
+
+
+@dataclass(frozen=True)
 class Fitted:
     """A fit with the ratings and the model it came from.
 
@@ -33,13 +44,28 @@ class Fitted:
     ddf: Ddf = "satterthwaite"
     level: float = 0.95
     omitted: Comparison | None = None
+    intervals: Intervals | None = None
 
     @property
     def metric_id(self) -> str:
         return self.selected.metric.metric_id
 
     def coefficients(self) -> pd.DataFrame:
-        return self.fit.coefficients(self.ddf, self.level)
+        table = self.fit.coefficients(self.ddf, self.level)
+        if self.intervals is None:
+            return table
+        ends = self.intervals.coefficients.loc[table["term"]]
+        return table.assign(low=ends["low"].to_numpy(), high=ends["high"].to_numpy())
+
+    def components(self) -> pd.DataFrame:
+        """The fit's components, with `low` and `high` of the SD where there are intervals of it."""
+        table = self.fit.components()
+        if self.intervals is None:
+            return table
+        plain = table["name"].isin(["", "(Intercept)"])
+        terms = table["group"].where(plain, table["group"] + " " + table["name"])
+        ends = self.intervals.components.set_index("term")[["low", "high"]].reindex(terms)
+        return table.assign(low=ends["low"].to_numpy(), high=ends["high"].to_numpy())
 
     def left_out(self) -> list[str]:
         """Every reason for which a rating is not in the fit, with its number."""
@@ -48,7 +74,8 @@ class Fitted:
 
     def notes(self) -> list[str]:
         omitted = [self.omitted.sentence] if self.omitted else []
-        return [*self.loaded.notes, *self.selected.notes, *self.model.notes, *self.fit.notes, *omitted]
+        ends = [self.intervals.note] if self.intervals else []
+        return [*self.loaded.notes, *self.selected.notes, *self.model.notes, *self.fit.notes, *ends, *omitted]
 
 
 def fitted(
@@ -131,7 +158,8 @@ def result(found: Fitted) -> results.Result:
             "singular_terms": fit.singular_terms,
             "dropped_columns": fit.dropped_columns,
             "levels": fit.levels,
-            "components": fit.components(),
+            "intervals": found.intervals.kind if found.intervals else "wald",
+            "components": found.components(),
             "coefficients": found.coefficients(),
             "omitted_terms": list(found.omitted.missing) if found.omitted else [],
             "omitted_contrasts": found.omitted.table if found.omitted else [],
@@ -200,14 +228,15 @@ def sizes(found: Fitted) -> str:
 
 
 def components_table(found: Fitted) -> tables.Table:
-    levels = found.fit.levels
+    levels, ends = found.fit.levels, found.intervals is not None
     rows = tuple(
         (
             row.group + (f" {row.name}" if row.name not in ("", "(Intercept)") else ""),
-            display.number(row.variance, 4), display.number(row.sd, 3), display.percent(row.share),
-            display.count(levels.get(row.group)),
+            display.number(row.variance, 4),
+            display.estimate(row.sd, row.low, row.high, 3) if ends else display.number(row.sd, 3),
+            display.percent(row.share), display.count(levels.get(row.group)),
         )
-        for row in found.fit.components().itertuples(index=False)
+        for row in found.components().itertuples(index=False)
     )  # fmt: skip
     return tables.Table(
         f"components-{found.metric_id}",

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import display, fitting, results, tables
+from analysis import display, fitting, models, results, tables
 from analysis.fitting import Fitted
 from analysis.results import Answer, Result
 from analysis.stats import anova as tests
 from analysis.stats import contrasts as comparisons
+from analysis.stats import diagnostics
 from analysis.stats import effects as sizes
 from study.errors import StudyError
 
@@ -124,12 +125,57 @@ def ranova(found: Fitted) -> Answer:
     return _answer(found, "ranova", table, head, tables.Table("ranova", "", columns, rows), {})
 
 
+def influence(found: Fitted, by: tuple[str, ...], refit: bool = False) -> Answer:
+    """What leaving out each level of a group does to the fixed effects: each rater and each prompt if not said.
+
+    Raises
+    ------
+    StudyError : if the model knows no such group, or names neither raters nor prompts
+    """
+    frame = found.selected.frame
+    unit = ":".join(models.response_columns(frame)) or "label"
+    groups = by or tuple(g for g in ("rater", unit) if set(g.split(":")) <= set(found.fit.design.columns))
+    if not groups:
+        raise StudyError(f"{found.metric_id}: the model names no raters and no prompts; say --by GROUP")
+    parts = []
+    for group in groups:
+        made = _named(found, lambda g=group: diagnostics.influence(found.fit, g, refit).table)
+        made = made.sort_values("cooks_distance", ascending=False, na_position="first")
+        parts.append(made.assign(group=group, limit=4 / len(made)))
+    table = pd.concat(parts, ignore_index=True)
+    table = table[["group", *[c for c in table.columns if c != "group"]]]
+    shown = [part for group in groups for part in ("", *_influential(table[table["group"] == group], group))]
+    head = f"Left out one at a time; the variances {'are found anew' if refit else 'stay'}"
+    values = {"by": list(groups), "refit": refit}
+    return _answer(found, "influence", table, head, None, values, shown)
+
+
+def _influential(table: pd.DataFrame, group: str) -> list[str]:
+    """The levels that move the fixed effects most, and those without which they cannot be estimated."""
+    limit, lost = table["limit"].iloc[0], table["cooks_distance"].isna()
+    beyond = int((table["cooks_distance"] > limit).sum())
+    rows = tuple(
+        (str(r.level), display.count(r.n_rows), display.number(r.cooks_distance, 3),
+         str(r.term or display.MISSING), display.number(r.change))
+        for r in table.head(max(5, min(beyond, 10))).itertuples()
+    )  # fmt: skip
+    columns = (group, "ratings", "Cook's distance", "moves most", "by SEs")
+    text = [
+        f"{group}: {display.share(beyond, len(table))} beyond 4/n = {display.number(limit, 3)}",
+        tables.as_text(tables.Table(f"influence-{group}", "", columns, rows, text_columns=(0, 3)), "  "),
+    ]
+    if lost.any():
+        names = display.several(list(table.loc[lost, "level"]))
+        text.append(f"note: without {names} some coefficient cannot be estimated")
+    return text
+
+
 def _answer(
     found: Fitted,
     kind: str,
     table: pd.DataFrame,
     head: str,
-    shown: tables.Table,
+    shown: tables.Table | None,
     values: dict[str, object],
     tail: list[str] | None = None,
 ) -> Answer:
@@ -142,7 +188,7 @@ def _answer(
         f"{fitting.sizes(found)}; {fitting.convergence(fit)}; df: {_DF[found.ddf]}",
         "",
         head,
-        tables.as_text(shown, "  "),
+        *([tables.as_text(shown, "  ")] if shown else []),
         *(tail or []),
     ]
     if notes := found.notes():

@@ -11,7 +11,8 @@ from analysis.cli import app
 from study.terminal import main
 
 COMMANDS = (
-    "fit", "contrasts", "anova", "ranova", "effects", "reliability", "gstudy", "power", "compare", "report"
+    "fit", "contrasts", "anova", "ranova", "effects", "influence", "reliability", "gstudy", "power", "compare",
+    "report",
 )  # fmt: skip
 
 
