@@ -60,8 +60,7 @@ def ratings(
             penalty = figures.penalty[source] if metric == FLUENCY else None
             answers = ease + _ANSWER_SD[metric][source] * rng.standard_normal(len(prompts))
             latent = _latent(answers + mean, fault, metric, mean, rng)
-            start = Start(np.round(raters * latent).astype(int), *_bounds(fault, metric, raters))
-            found = totals(start, prompts, raters, mean, penalty, rng)
+            found = totals(_start(latent, fault, metric, raters), prompts, raters, mean, penalty, rng)
             leniency = severity + _RATER_SOURCE_SD * rng.standard_normal(raters)
             given.append(agreement.spread(_even(found, leniency, rng), _ICC[metric][source], rng))
     return np.stack(given).reshape(len(figures.utterance_metrics), len(figures.sources), len(prompts), raters)
@@ -72,20 +71,21 @@ def _latent(
 ) -> np.ndarray:
     """The mean of each answer before rounding: low where it is at fault, with this mean over all on the scale."""
     deviates = rng.standard_normal(len(answers))
-    if metric == FLUENCY:
-        answers = np.where(fault != "", _LOW_MEAN + _LOW_SD * deviates, answers)
-    if metric == ACCURACY:
-        answers = np.where(fault == NOT_IN_CASE, _FALSE_MEAN + _FALSE_SD * deviates, answers)
+    fixed = {FLUENCY: fault != "", ACCURACY: fault == NOT_IN_CASE}.get(metric, np.zeros(len(answers), bool))
+    centre, sd = (_LOW_MEAN, _LOW_SD) if metric == FLUENCY else (_FALSE_MEAN, _FALSE_SD)
+    answers = np.where(fixed, centre + sd * deviates, answers)
     for _ in range(_SHIFTS):
-        answers = answers + mean - np.clip(answers, _LOWEST, _HIGHEST).mean()
+        short = mean - np.clip(answers, _LOWEST, _HIGHEST).mean()
+        answers = np.where(fixed, answers, answers + short)
     return answers
 
 
-def _bounds(fault: np.ndarray, metric: str, raters: int) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the highest total of each answer: a low answer's fluency below 3 a rater, all else above."""
+def _start(latent: np.ndarray, fault: np.ndarray, metric: str, raters: int) -> Start:
+    """Rounded totals: a low answer's fluency stays where it is, below 3 a rater, and all else stays above."""
+    totals, edge = np.round(raters * latent).astype(int), raters * _LOW_BELOW
     low = (fault != "") & (metric == FLUENCY)
-    edge = raters * _LOW_BELOW
-    return np.where(low, raters * _LOWEST, edge + 1), np.where(low, edge - 1, raters * _HIGHEST)
+    held = np.clip(totals, raters * _LOWEST, edge - 1)
+    return Start(totals, np.where(low, held, edge + 1), np.where(low, held, raters * _HIGHEST))
 
 
 def _even(totals: np.ndarray, leniency: np.ndarray, rng: np.random.Generator) -> np.ndarray:
