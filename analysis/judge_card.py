@@ -421,9 +421,10 @@ def _count(value: float | None) -> str:
 
 
 def _to_apply(judged: Judged, metric: str, found: Calibration) -> dict[str, object]:
-    """What reading new scores needs: the maps, their error, and the moments of the labelled units by source."""
-    if isinstance(found.maps, Refused):
-        return {"refused": found.maps.reason}
+    """What reading new scores needs: the map with its error, and the moments of the labelled units by source.
+
+    Means need no map; where there is none, `refused` says why.
+    """
     data = judged.comparisons[metric].labelled()
     if not data.sources:
         data = replace(data, items=data.items.assign(source="all"))
@@ -433,8 +434,17 @@ def _to_apply(judged: Judged, metric: str, found: Calibration) -> dict[str, obje
         there = np.isfinite(panel[i])
         if there.sum() > 1:
             stored[source] = plain(moments(panel[i, there], judge[i, there], judge[i, there]))
-    return {
-        "map": found.maps.best, "parameters": found.maps.fitted[found.maps.best].parameters(),
-        "residual_sd": found.maps.residual_sd, "labels": data.items["label"].astype(str).tolist(),
-        "moments": stored, "unit": data.unit,
-    }  # fmt: skip
+    means = {"labels": data.items["label"].astype(str).tolist(), "moments": stored, "unit": data.unit,
+             "cases": _cases(data.items)}  # fmt: skip
+    if isinstance(found.maps, Refused):
+        return {"refused": found.maps.reason} | means
+    best = found.maps.fitted[found.maps.best]
+    return {"map": found.maps.best, "parameters": best.parameters(), "residual_sd": found.maps.residual_sd} | means
+
+
+def _cases(items: pd.DataFrame) -> dict[str, list[str]]:
+    """The cases of the labelled items by source; none where cases are not known."""
+    if not {"source", "case"} <= set(items):
+        return {}
+    by = items.dropna(subset=["case"]).groupby("source", observed=True)["case"]
+    return {str(source): sorted({str(c) for c in cases}) for source, cases in by}

@@ -89,8 +89,9 @@ def fingerprint(loaded: load.Loaded, known: Identity, metric: Metric) -> dict[st
 
 
 def named(metric: Metric) -> dict[str, str]:
-    """A metric by its id and by all that is said of it."""
-    return {"id": metric.metric_id, "sha256": _digest(asdict(metric))}
+    """A metric by its id and by all that is said of it, however its file writes a number; a step of 0 is none."""
+    plain = replace(metric, low=float(metric.low), high=float(metric.high), step=metric.step or None)
+    return {"id": metric.metric_id, "sha256": _digest(asdict(plain))}
 
 
 def changed(then: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -9,10 +9,11 @@ from study.records import Encounter, Metric, Vignette
 NO_DIAGNOSIS = "no_diagnosis"
 METRICS: dict[Benchmark, Metric] = {
     "diagbench": Metric(
-        "diagnosis", "encounter", 0, 1, "nominal", "Does the doctor come to the right diagnosis?", ("no", "yes")
+        "diagnosis", "encounter", 0.0, 1.0, "nominal", "Does the doctor come to the right diagnosis?",
+        ("no", "yes"),
     ),
     "medconvbench": Metric(
-        "question_coverage", "encounter", 0, 1, "ratio",
+        "question_coverage", "encounter", 0.0, 1.0, "ratio",
         "Which share of the questions that belong to this case does the doctor ask, by their weight?", (), None,
     ),
 }  # fmt: skip

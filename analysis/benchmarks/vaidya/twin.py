@@ -6,7 +6,7 @@ rated, corrected by what rater and panel said of those that one did.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -64,14 +64,13 @@ def _with(card: Mapping[str, object], found: Evaluation, scorer: Scorer, known: 
     then = part["holds_for"]
     calibration_use.check_holds(card, then, _now(found, scorer, then))
     use = part["apply"]
-    if "refused" in use:
-        raise StudyError(f"{metric.metric_id}: this card has no map ({use['refused']})")
     doctor = str(known.doctor)
     if doctor not in use["moments"]:
         raise StudyError(f"{doctor} is not among the doctors of the calibration ({', '.join(use['moments'])})")
-    taught = set(use["labels"]) | set(use.get("encounters", ()))
-    fresh = _fresh(found, known, taught)
-    return {"word": "calibrated"} | _mean(use["moments"][doctor], fresh)
+    taught = use.get("cases", {}).get(doctor)
+    if not taught:
+        raise StudyError("the card does not say which cases it was made on; calibrate again")
+    return {"word": "calibrated"} | _mean(use["moments"][doctor], _fresh(found, set(taught)))
 
 
 def _now(found: Evaluation, scorer: Scorer, then: Mapping[str, object]) -> dict[str, object]:
@@ -84,15 +83,10 @@ def _now(found: Evaluation, scorer: Scorer, then: Mapping[str, object]) -> dict[
     }
 
 
-def _fresh(found: Evaluation, known: Survey, taught: set[str]) -> np.ndarray:
+def _fresh(found: Evaluation, taught: set[str]) -> np.ndarray:
     """Scores of the conversations that taught the calibration nothing."""
-    scores: Sequence[float] = [
-        float(row["score"])  # type: ignore[arg-type]
-        for row in found.rows
-        if row["score"] is not None
-        and known.conversations[str(row["patient_id"])].encounter.encounter_id not in taught
-    ]
-    return np.asarray(scores, float)
+    left = (row for row in found.rows if str(row["patient_id"]) not in taught)
+    return np.array([row["score"] for row in left if row["score"] is not None], float)
 
 
 def _mean(stored: Mapping[str, float], fresh: np.ndarray) -> dict[str, object]:

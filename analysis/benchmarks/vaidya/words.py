@@ -42,7 +42,7 @@ def evaluated(found: Evaluation) -> str:
         lines = [
             f"{head}: {_written(mean)}, n = {n}, {s['calibration']['word']}",
             f"  with all that is not evaluated as 0: {_written(by['score_mean_missing_zero'])}",
-            f"  ({LEVEL:.0%} intervals: {DRAWS:,} bootstrap draws of the cases)",
+            f"  ({LEVEL:.0%} intervals: {DRAWS:,} bootstrap draws of the cases; exact where all scores are alike)",
         ]
         if s["calibration"]["word"] == "calibrated":
             lines.insert(1, f"  as the panel would have it: {_written(s['calibration'])}")
