@@ -7,6 +7,7 @@ labels, so that `analysis calibrate` holds one against the other as in any study
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,8 @@ from study.records import Content, Encounter, Metric, Prompt, Vignette
 CATEGORY = "dialogue"
 _SLICE = 20  # a stream of the seed, apart from those of the design and of simulated raters
 _EXPECTED = {
-    "en": ("Expected diagnosis: {}", "Should be asked: {}", "Case {}"),
-    "ko": ("정답 진단: {}", "물어야 할 것: {}", "사례 {}"),
+    "en": ("Expected diagnosis: {}", "Should be asked: {}", "No. {}"),
+    "ko": ("정답 진단: {}", "물어야 할 것: {}", "{}번"),
 }
 # Raters see it, and so it names no run and no doctor.
 _TITLE = {"en": "Doctors and patients in conversation", "ko": "의사와 환자의 대화"}
@@ -185,7 +186,11 @@ def _cases(
 def _case(case: Vignette, language: str, *, answer: bool) -> dict[str, object]:
     """A vignette in the grammar of a study's cases. Its sheet is what raters may read of it."""
     diagnosis, asked, title = _EXPECTED.get(language, _EXPECTED["en"])
-    told = "\n".join(f"{p.heading}: {p.text}" if p.heading else p.text for p in passages(case.text))
+    told = "\n".join(
+        f"{heading}: {words}" if heading else words
+        for heading, found in groupby(passages(case.text), key=lambda p: p.heading)
+        for words in [" ".join(p.text for p in found)]
+    )
     expected = [diagnosis.format(case.diagnosis)] if case.diagnosis else []
     questions = case.extra.get("expected_questions")
     if isinstance(questions, list):

@@ -58,7 +58,7 @@ def case(say: Catalogue, sheet: tuple[str, Mapping[str, str]], language: str, op
     """The case as a block that folds."""
     title, entries = sheet
     rows = "".join(
-        f"<dt>{html.escape(say(key))}</dt><dd lang='{language}'>{html.escape(entries[name])}</dd>"
+        f"<dt>{html.escape(say(key))}</dt><dd lang='{language}'>{_lines(entries[name])}</dd>"
         for key, name in _SHEET
         if entries.get(name)
     )
