@@ -157,17 +157,17 @@ def finished(figure: Figure, name: str, title: str, simulated: bool) -> Drawing:
     No date and no random names are in it. Letters stay letters, so that a font missing here may yet be there where
     the figure is read.
     """
-    width, height = figure.get_size_inches()
+    width, _ = figure.get_size_inches()
     # The title's line, and below it what a reader must not overlook; the empty line keeps its place.
-    figure.suptitle(title + ("\n" if simulated else ""), x=0.04 / width, ha="left", fontsize=10)
-    if simulated:
-        at = {"x": 0.04 / width, "y": 0.98 - 0.19 / height, "va": "top", "ha": "left"}
-        figure.text(s="simulated ratings", fontsize=8, color=_SIMULATED, **at)
+    head = figure.suptitle(title + ("\n" if simulated else ""), x=0.04 / width, ha="left", fontsize=10)
     content = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=_MISSING)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+        if simulated:
+            foot = head.get_window_extent().transformed(figure.transFigure.inverted()).y0
+            figure.text(0.04 / width, foot, "simulated ratings", fontsize=8, color=_SIMULATED, va="bottom")
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
     svg = _OWN_IDS.sub("", content.getvalue())
     svg = _FAMILY.sub(_SVG_FONTS, svg[svg.index("<svg") :])

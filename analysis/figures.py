@@ -186,7 +186,7 @@ def shares(
     counted : factor → level, estimate, low, high, k, n; drawn from top to bottom
     """
     sizes = [len(own) for own in counted.values()]
-    figure = Figure(figsize=(4.7, 0.9 + 0.28 * sum(sizes) + 0.3 * len(sizes)), layout="constrained")
+    figure = Figure(figsize=(4.7, 0.9 + 0.23 * sum(sizes) + 0.3 * len(sizes)), layout="constrained")
     axes = figure.subplots(len(sizes), 1, sharex=True, height_ratios=[n + 0.6 for n in sizes], squeeze=False)[:, 0]
     reach = max(0.05, *(float(own["high"].max()) for own in counted.values()))
     for ax, (factor, own) in zip(axes, counted.items(), strict=True):

@@ -1,5 +1,6 @@
 """One self-contained report.html of a study; its tables as LaTeX and CSV, its figures as SVG and PDF beside it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,10 +129,16 @@ def page(made: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = _unbroken
     environment.filters["table"] = lambda table: Markup(as_html(table))
     environment.filters["figure"] = lambda figure: Markup(figure.drawing.svg)
     style = Markup((_PAGE / "report.css").read_text(encoding="utf-8"))
     return environment.get_template("report.html.jinja").render(report=made, style=style)
+
+
+def _unbroken(text: str) -> str:
+    """Text whose estimates stay on one line with their intervals."""
+    return re.sub(r"(?:\S+ )?\[[^\[\]]*, [^\[\]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
 
 
 def _writer(content: str | bytes) -> Callable[[Path], object]:

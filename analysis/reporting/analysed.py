@@ -36,6 +36,16 @@ class Analysed:
         """Source id → the name that the report uses."""
         return source_names(self.study)
 
+    def noun(self, item: str) -> str:
+        """What a rated item is called: an answer only where the study has the questions."""
+        return {"encounter": "encounter", "utterance": "item" if self.study.content_files is None else "answer"}[
+            item
+        ]
+
+    def title(self, item: str) -> str:
+        """The heading of one kind of item."""
+        return {"encounter": "Whole encounters", "answer": "Single answers", "item": "Items"}[self.noun(item)]
+
     def of(self, item: str, *, compared: bool = False) -> list[Fitted]:
         """The fits of utterances or of encounters; those that compare sources only, if asked."""
         own = [f for f in self.fits if f.selected.metric.item == item]

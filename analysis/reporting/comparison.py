@@ -22,21 +22,17 @@ from analysis.reporting.section import (
 from analysis.tables import Table
 
 ALPHA = 0.05
-_TITLES = {"encounter": "Whole encounters", "utterance": "Single answers"}
-_ITEMS = {"encounter": "encounter", "utterance": "answer"}
 
 
 def sources(made: Analysed) -> Section:
     """Who answered, and how much of it there is."""
-    rows = []
-    for source in made.study.sources:
-        rows.append((made.names[source.source_id], source.source_id, source.kind))
-    same = all(name == source_id for name, source_id, _ in rows)
-    columns = ("source", "kind") if same else ("source", "id", "kind")
-    cells = tuple((r[0], r[2]) if same else r for r in rows)
-    table = Table(
-        "sources", "Sources in the study's order", columns, cells, text_columns=tuple(range(len(columns)))
-    )
+    rows = [(made.names[s.source_id], s.title, s.source_id, s.kind) for s in made.study.sources]
+    every = dict(zip(("source", "title", "id", "kind"), zip(*rows, strict=True), strict=True))
+    # What only repeats the source's name needs no column.
+    kept = {name: own for name, own in every.items() if name in ("source", "kind") or own != every["source"]}
+    cells, columns = tuple(zip(*kept.values(), strict=True)), tuple(kept)
+    text = tuple(range(len(columns)))
+    table = Table("sources", "Sources in the study's order", columns, cells, text_columns=text)
     lead = f"The first source, {rows[0][0]}, is the reference that the others are compared with." if rows else ""
     return Section("sources", "Who answered", (lead,) if len(rows) > 1 else (), tables=(table,))
 
@@ -78,7 +74,13 @@ def compared(made: Analysed, item: str) -> Section | None:
         numbers=_stacked(against),
     )  # fmt: skip
     drawn = tuple(_means_figure(made, item, own) for own in _by_scale(fits))
-    return Section(f"{item}s", _TITLES[item], (_asked(fits, item),), drawn, (table, differences, p_values))
+    shown, lead = [table, differences], [_asked(made, fits, item)]
+    if len(written := {cell for _, *cells in p_values.rows for cell in cells}) == 1:
+        lead.append(f"Every difference from {order[0]} has {_p_written(written.pop())} (Holm).")
+    else:
+        shown.append(p_values)
+    title = made.title(item)
+    return Section(f"{item}s", title, tuple(lead), figures=drawn, tables=tuple(shown))
 
 
 def by_category_and_form(made: Analysed) -> Section | None:
@@ -100,16 +102,17 @@ def by_category_and_form(made: Analysed) -> Section | None:
         if place == 0:
             drawn, shown = own_figures, own_tables
         else:
-            folds.append(Fold(opening_capital(metric_name(found)), (), tuple(own_figures), tuple(own_tables)))
+            title = opening_capital(metric_name(found))
+            folds.append(Fold(title, figures=tuple(own_figures), tables=tuple(own_tables)))
     lead = [
         f"Means of the sources in each {listed([f for f in factors if factors[f]])} of question; the levels of "
         "the other factor count the same."
     ]
-    lead += [s for f in fits if (s := _stand_out(f))]
+    points = tuple(s for f in fits if (s := _stand_out(f)))
     if folds:
-        lead.append(f"{opening_capital(metric_name(fits[0]))} stands first; the other metrics are folded below.")
-    return Section("categories", "By category and form of question", tuple(lead), tuple(drawn), tuple(shown),
-                   tuple(folds))  # fmt: skip
+        lead[0] += f" {opening_capital(metric_name(fits[0]))} stands first; the other metrics are folded below."
+    return Section("categories", "By category and form of question", tuple(lead), points, tuple(drawn),
+                   tuple(shown), tuple(folds))  # fmt: skip
 
 
 def penalties(made: Analysed) -> Section | None:
@@ -133,16 +136,17 @@ def penalties(made: Analysed) -> Section | None:
         list(found), corner="source", note="Contrasts of contrasts; Holm within each metric.",
         numbers=_stacked(beyond),
     )  # fmt: skip
-    lead = ["A positive penalty says that negative questions are answered worse than affirmative ones."]
+    lead = "A positive penalty says that negative questions are answered worse than affirmative ones."
+    points = []
     for name, table in beyond.items():
         worse = [f"{r.source} {display.estimate(r.estimate, r.low, r.high)}"
                  for r in table.itertuples() if r.p_holm < ALPHA]  # fmt: skip
-        lead.append(
+        points.append(
             f"{opening_capital(name)}: "
             + (f"beyond {order[0]}'s penalty stands {listed(worse)}." if worse
                else f"no source's penalty is shown to differ from {order[0]}'s.")
         )  # fmt: skip
-    return Section("negation", "Negative questions", tuple(lead), tables=(shown, more))
+    return Section("negation", "Negative questions", (lead,), tuple(points), tables=(shown, more))
 
 
 def differing(found: Fitted) -> bool:
@@ -177,13 +181,13 @@ def _which(where: str, table: pd.DataFrame) -> str:
     return f"{where} {counted(len(told), 'source')}, from {told[-1]} to {told[0]}"
 
 
-def _asked(fits: Sequence[Fitted], item: str) -> str:
+def _asked(made: Analysed, fits: Sequence[Fitted], item: str) -> str:
     rated = [f.selected.metric for f in fits]
     scales = {f"{m.low:g} to {m.high:g}" for m in rated}
     scale = f" from {scales.pop()}" if len(scales) == 1 else ""
     return (
-        f"Each {_ITEMS[item]} was rated{scale} on {listed([metric_name(m) for m in rated])}. Means are those of "
-        "the model of each metric; a difference is called one where p (Holm) is below 0.05."
+        f"Each {made.noun(item)} was rated{scale} on {listed([metric_name(m) for m in rated])}. Means are those "
+        "of the model of each metric; a difference is called one where p (Holm) is below 0.05."
     )
 
 
@@ -261,7 +265,7 @@ def _means_figure(made: Analysed, item: str, fits: list[Fitted]) -> Figure:
     several_scales = len(_by_scale(made.of(item, compared=True))) > 1
     name = f"means-{item}" + (f"-{rated.metric_id}" if several_scales else "")
     drawn = figures.means(
-        table, made.look, scale, name=name, title=f"{_TITLES[item]}: means of sources",
+        table, made.look, scale, name=name, title=f"{made.title(item)}: means of sources",
         axis=f"estimated mean, {rated.low:g} to {rated.high:g}",
         simulated=any(f.selected.simulated for f in fits),
     )  # fmt: skip
@@ -299,5 +303,8 @@ def _with_p(row: pd.Series) -> str:
 
 
 def _p(value: float) -> str:
-    written = display.p_value(value)
+    return _p_written(display.p_value(value))
+
+
+def _p_written(written: str) -> str:
     return f"p {written}" if written.startswith("<") else f"p = {written}"

@@ -53,10 +53,10 @@ def models(fits: tuple[Fitted, ...]) -> Section:
         text_columns=(0, 1),
     )
     said = _gathered((note, f) for f in fits for note in f.notes())
-    lead = tuple(
+    points = tuple(
         note if len(names) == len(fits) else f"{', '.join(names)}: {note}" for note, names in said.items()
     )
-    return Section("models", "Models", lead, tables=(table, formulas))
+    return Section("models", "Models", points=points, tables=(table, formulas))
 
 
 def _gathered(pairs) -> dict[str, list[str]]:
@@ -88,7 +88,8 @@ def _metric(made: Analysed, found: Fitted, agreement: Agreement) -> Fold:
     asked = [f"Asked: {rated.question}"] if rated.question else []
     lead = (*asked, _scale(found), f"Model: {model_of(found)}")
     title = f"{opening_capital(metric_name(found))}"
-    return Fold(title, lead, tuple(drawn), tuple(shown), f"metric-{rated.metric_id}")
+    anchor = f"metric-{rated.metric_id}"
+    return Fold(title, lead, figures=tuple(drawn), tables=tuple(shown), anchor=anchor)
 
 
 def _scale(found: Fitted) -> str:

@@ -81,7 +81,7 @@ def _items(made: Analysed) -> Facts:
         if name in rated.columns
     }
     return {
-        "n_answers": _counted_items(per["utterance"], "answer"),
+        "n_answers": _counted_items(per["utterance"], made.noun("utterance")),
         "n_encounters": _counted_items(per["encounter"], "encounter"),
         "n_items": counted(len(rated), "item"),
         "n_prompts": counted(levels.get("prompt", 0), "prompt") if levels.get("prompt") else "",
@@ -122,9 +122,9 @@ def _panel(made: Analysed) -> Facts:
     per_item = used.groupby(["metric", "label"], observed=True)["rater"].nunique()
     again = int((frame["occasion"] > 1).sum())
     spread = (
-        f"every item by {counted(int(per_item.min()), 'rater')}"
+        f"each by {counted(int(per_item.min()), 'rater')}"
         if per_item.min() == per_item.max()
-        else f"an item by {per_item.min()} to {counted(int(per_item.max()), 'rater')}"
+        else f"each by {per_item.min()} to {counted(int(per_item.max()), 'rater')}"
     )
     return {
         "n_raters": counted(n_raters, f"simulated {noun}" if simulated else noun),

@@ -23,9 +23,9 @@ def lows(made: Analysed) -> Section | None:
         for f in fits
     ]
     most = max(found, key=lambda low: len(low.answers))
-    lead = [_sentence(low) for low in found]
+    points = tuple(_sentence(made, low) for low in found)
     if not len(most.answers):
-        return Section("low-scores", "Low scores", tuple(lead))
+        return Section("low-scores", "Low scores", points=points)
     name = metric_name(most.metric)
     counts = tuple(_shares(most, term) for term in pd.unique(most.shares["term"]))
     folds = [Fold(f"The lowest answers on {name}", tables=(_listed(most),)),
@@ -33,23 +33,25 @@ def lows(made: Analysed) -> Section | None:
     folds += [_fold(made, low) for low in found if low is not most and len(low.answers)]
     tags = _tags(most)
     shown = () if tags is None else (tags,)
-    return Section("low-scores", "Low scores", tuple(lead), (_bars(made, most),), shown, tuple(folds))
+    return Section("low-scores", "Low scores", (), points, (_bars(made, most),), shown, tuple(folds))
 
 
 def _middle(metric) -> float:
     return (metric.low + metric.high) / 2
 
 
-def _sentence(low: Low) -> str:
+def _sentence(made: Analysed, low: Low) -> str:
     found = low.answers
     share = display.share(len(found), low.n)
-    text = f"{opening_capital(metric_name(low.metric))}: {share} answers have a panel mean below {low.below:g}"
+    noun = f"{made.noun('utterance')}s"
+    text = f"{opening_capital(metric_name(low.metric))}: {share} {noun} have a panel mean below {low.below:g}"
     for term in ("source", "category"):
         own = low.shares[low.shares["term"] == term]
         if len(found) and len(own) > 1:
             top = own.sort_values("estimate", ascending=False).iloc[0]
-            text += f"; {'most often' if term == 'source' else 'and'} {spaced(top['level'])}"
-            text += f" ({display.share(int(top['k']), int(top['n']))})"
+            level = str(top["level"]) if term == "source" else spaced(top["level"])
+            text += f"; {'most often' if term == 'source' else 'and on'} {level}: "
+            text += display.share(int(top["k"]), int(top["n"]))
     return f"{text}."
 
 
@@ -59,8 +61,8 @@ def _bars(made: Analysed, low: Low) -> Figure:
     drawn = figures.shares(
         parts,
         name=f"low-{low.metric.metric_id}",
-        title=f"{opening_capital(name)}: answers rated below {low.below:g}",
-        axis="share of answers with a low panel mean",
+        title=f"{opening_capital(name)}: {made.noun('utterance')}s rated below {low.below:g}",
+        axis="share with a low panel mean",
         simulated=made.loaded.simulated,
     )
     caption = "Low answers with exact (Clopper–Pearson) 95% intervals; the counts stand beside the bars."
@@ -125,7 +127,7 @@ def _fold(made: Analysed, low: Low) -> Fold:
     parts = [_shares(low, term) for term in pd.unique(low.shares["term"])]
     tags = _tags(low)
     shown = (*parts, *([tags] if tags else []), _listed(low))
-    return Fold(opening_capital(metric_name(low.metric)), (), (_bars(made, low),), shown)
+    return Fold(opening_capital(metric_name(low.metric)), figures=(_bars(made, low),), tables=shown)
 
 
 def _short(text: object) -> str:

@@ -45,7 +45,7 @@ def _rating(known: Facts) -> list[str]:
         for n, m in (("n_answers", "answer_metrics"), ("n_encounters", "encounter_metrics"))
         if n in known and m in known
     ]
-    out = [f"{_number(known['n_raters'])} rated {' and '.join(targets)}; {known['ratings_per_item']}."]
+    out = [f"{_number(known['n_raters'])} rated {' and '.join(targets)}, {known['ratings_per_item']}."]
     if "design" in known:
         out.append(f"The design was {known['design']}; {known['order']}. Raters were blind: {known['blinding']}.")
     out.append(f"There are {known['n_ratings']}; {known['missing']}.")

@@ -17,7 +17,7 @@ def asked(known: Facts) -> tuple[str, ...]:
         for n, m in (("n_answers", "answer_metrics"), ("n_encounters", "encounter_metrics"))
         if n in known and m in known
     ]
-    return (first, f"{known['n_raters'].capitalize()} rated {' and '.join(rated)}; {known['ratings_per_item']}.")
+    return (first, f"{known['n_raters'].capitalize()} rated {' and '.join(rated)}, {known['ratings_per_item']}.")
 
 
 def found(made: Analysed, known: Facts, pair: Section | None, precision: Section | None) -> tuple[str, ...]:
@@ -34,9 +34,9 @@ def found(made: Analysed, known: Facts, pair: Section | None, precision: Section
         one, panel = known["icc_range"], known["panel_range"]
         told.append(f"Agreement: ICC(2,1) of one rater {one}, ICC(2,k) of the panel's mean {panel}.")
     if precision is not None:
-        told += [f"Precision, {line[:1].lower()}{line[1:]}" for line in precision.lead[1:] if "twice" in line]
+        told += [f"Precision, {line[:1].lower()}{line[1:]}" for line in precision.points if "twice" in line]
     if pair is not None:
-        told.append(f"Model: {pair.lead[2][:1].lower()}{pair.lead[2][1:]}")
+        told.append(f"Model: {pair.points[0][:1].lower()}{pair.points[0][1:]}")
     return tuple(told)
 
 

@@ -74,7 +74,8 @@ def honest_pair(made: Analysed) -> Section | None:
     before, after = (sum(p.found(w) for p in pairs) for w in ("published", "fuller"))
     total = sum(len(p.differences) for p in pairs)
     many = [p for p in pairs if p.interactions("fuller")[1]]
-    moved = display.number(max(_moved(p) for p in pairs), 3)
+    most = max(_moved(p) for p in pairs)
+    moved = "stay as they are" if most < 0.0005 else f"move by at most {display.number(most, 3)} points"
     published, fuller = _formulas(pairs)
     lead = [
         f"Studies of this design have been published with the random terms {published}. They take all ratings of "
@@ -83,14 +84,17 @@ def honest_pair(made: Analysed) -> Section | None:
         "become too narrow.",
         f"The models of this report have {fuller} besides: what an answer has of its own, and what a rater thinks "
         "of a source beyond severity. With them a result is meant to hold for other prompts and other raters.",
-        f"Here the standard errors of differences become {_range(ratios)} times as large, while estimates move by "
-        f"at most {moved} points. Of {counted(total, 'difference')} from the reference, {before} "
-        f"have p (Holm) below {ALPHA} by the published model and {after} by the fuller one.",
+    ]
+    points = [
+        f"Standard errors of differences are {_range(ratios)} times as large in the fuller model; estimates "
+        f"{moved}.",
+        f"Of {counted(total, 'difference')} from the reference, {before} have p (Holm) below {ALPHA} by the "
+        f"published model and {after} by the fuller one.",
     ]
     if many:
         out = [sum(p.interactions(w)[0] for p in many) for w in ("published", "fuller")]
         of = sum(p.interactions("fuller")[1] for p in many)
-        lead.append(
+        points.append(
             f"Of {of} interactions, {out[0]} stand out by the published model and {out[1]} by the fuller one."
         )
     folds = [Fold("Difference by difference", tables=tuple(_differences(p) for p in pairs))]
@@ -100,31 +104,35 @@ def honest_pair(made: Analysed) -> Section | None:
             "that ratings of one item, and of one rater, belong together."
         )
         folds.append(Fold("Raw means with the intervals that are usually printed", (text,), tables=customary))
-    return Section("two-models", "Two models, side by side", tuple(lead), tables=(_table(pairs),),
+    return Section("two-models", "Two models, side by side", tuple(lead), tuple(points), tables=(_table(pairs),),
                    folds=tuple(folds))  # fmt: skip
 
 
 def _table(pairs: list[Pair]) -> Table:
-    rows = []
-    for p in pairs:
-        errors = [display.number(p.differences[f"std_error_{w}"].median(), 3) for w in ("published", "fuller")]
-        n = len(p.differences)
-        differing = [f"{p.found(w)}/{n}" for w in ("published", "fuller")]
-        (a, of), (b, _) = p.interactions("published"), p.interactions("fuller")
-        standing = [f"{a}/{of}", f"{b}/{of}"] if of else [display.MISSING] * 2
-        rows.append((metric_name(p.fuller), *errors, display.number(p.ratio), *differing, *standing,
-                     display.percent(p.own_share())))  # fmt: skip
-    columns = (
-        "metric", "SE, published", "SE, fuller", "times", "differ, published", "differ, fuller",
-        "interactions, published", "interactions, fuller", "variance left out",
-    )  # fmt: skip
+    cells = [_cells(p) for p in pairs]
+    # Without interactions there is nothing to count.
+    columns = [c for c in cells[0] if any(own[c] != display.MISSING for own in cells)]
     note = (
         "SE: of a difference from the reference, the median. Differ, interactions: p (Holm) below "
         f"{ALPHA}. Variance left out: share of the components that only the fuller model has."
     )
     numbers = pd.concat([p.differences.assign(metric=p.fuller.metric_id) for p in pairs], ignore_index=True)
     caption = "The published model beside the fuller one"
-    return Table("two-models", caption, columns, tuple(rows), note, numbers=numbers)
+    rows = tuple(tuple(own[c] for c in columns) for own in cells)
+    return Table("two-models", caption, tuple(columns), rows, note, numbers=numbers)
+
+
+def _cells(p: Pair) -> dict[str, str]:
+    n = len(p.differences)
+    found: dict[str, str] = {"metric": metric_name(p.fuller)}
+    for which in ("published", "fuller"):
+        found[f"SE, {which}"] = display.number(p.differences[f"std_error_{which}"].median(), 3)
+    found["times"] = display.number(p.ratio)
+    found |= {f"differ, {which}": f"{p.found(which)}/{n}" for which in ("published", "fuller")}
+    for which in ("published", "fuller"):
+        out, of = p.interactions(which)
+        found[f"interactions, {which}"] = f"{out}/{of}" if of else display.MISSING
+    return found | {"variance left out": display.percent(p.own_share())}
 
 
 def _differences(p: Pair) -> Table:

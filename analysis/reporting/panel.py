@@ -35,35 +35,34 @@ def agreements(made: Analysed) -> Section:
     lead = [
         "ICC(2,1) tells how far a single rater's score can be trusted, ICC(2,k) the mean of the whole panel; "
         "alpha counts agreement beyond chance.",
-        *_ceilings(made),
-        *_refusals(pooled),
     ]
+    points = (*_ceilings(made), *_refusals(pooled))
     caption = "Coefficients of agreement with 95% intervals."
-    return Section("reliability", "Agreement of raters", tuple(lead), (Figure("reliability", caption, picture),),
-                   (table,))  # fmt: skip
+    drawn = (Figure("reliability", caption, picture),)
+    return Section("reliability", "Agreement of raters", tuple(lead), points, drawn, (table,))
 
 
 def severity(made: Analysed) -> Section | None:
     """How far each rater lies from the panel's mean on the same items."""
-    figures_, folds, lead, said = [], [], [], []
+    drawn, folds, points = [], [], []
     for item in ("utterance", "encounter"):
         parts = {}
         for found in made.of(item):
             try:
                 own = raters.severity(agreement.rating_matrix(found.selected.frame))
             except StudyError as error:
-                said.append(f"{opening_capital(metric_name(found))}: no severity of raters ({error}).")
+                points.append(f"{opening_capital(metric_name(found))}: no severity of raters ({error}).")
                 continue
             parts[metric_name(found)] = own
-            lead.append(_extremes(metric_name(found), own))
+            points.append(_extremes(metric_name(found), own))
             folds.append(_severity_table(found.metric_id, metric_name(found), own))
         if parts:
-            figures_ += _severity_figure(made, item, parts)
+            drawn += _severity_figure(made, item, parts)
     if not folds:
-        return Section("severity", "Severity of raters", tuple(said)) if said else None
-    lead.insert(0, "Difference of each rater from the panel's mean on the same items, in points of the scale.")
+        return Section("severity", "Severity of raters", points=tuple(points)) if points else None
+    lead = "Difference of each rater from the panel's mean on the same items, in points of the scale."
     fold = Fold("Every rater in numbers", tables=tuple(folds))
-    return Section("severity", "Severity of raters", (*lead, *said), tuple(figures_), folds=(fold,))
+    return Section("severity", "Severity of raters", (lead,), tuple(points), tuple(drawn), folds=(fold,))
 
 
 def missing(made: Analysed) -> Section | None:
@@ -101,8 +100,8 @@ def missing(made: Analysed) -> Section | None:
         for factor, own in parts.items()
     )  # fmt: skip
     caption = "Shares without a value, with exact (Clopper–Pearson) 95% intervals."
-    return Section("missing", "What is missing", (lead,), (Figure("missing", caption, drawn),),
-                   folds=(Fold("The same in numbers", tables=shown),))  # fmt: skip
+    fold = Fold("By whom, of whom and on what", figures=(Figure("missing", caption, drawn),), tables=shown)
+    return Section("missing", "What is missing", (lead,), folds=(fold,))
 
 
 def times(made: Analysed) -> Section | None:
@@ -129,7 +128,8 @@ def times(made: Analysed) -> Section | None:
     table = Table("times", "Seconds to answer", columns, rows, "As the machine that asked measured them.")
     lead = f"{counted(int(known.sum()), 'answer')} of {len(answered):,} have their time."
     caption = "Every answer as a dot, the middle half as a bar, the median as a point."
-    return Section("times", "Time to answer", (lead,), (Figure("times", caption, drawn),), (table,))
+    figure = Figure("times", caption, drawn)
+    return Section("times", "Time to answer", (lead,), figures=(figure,), tables=(table,))
 
 
 def _refusals(pooled: pd.DataFrame) -> list[str]:
@@ -199,7 +199,7 @@ def _severity_figure(made: Analysed, item: str, parts: dict[str, pd.DataFrame]) 
         ["place"], kind="stable"
     )
     table = pd.concat([table[table["metric"] == m] for m in parts])
-    what = "single answers" if item == "utterance" else "whole encounters"
+    what = made.title(item).lower()
     drawn = panel_figures.severity(
         table, name=f"severity-{item}", title=f"Severity of raters: {what}",
         axis="points above (+) or below (−) the panel", simulated=made.loaded.simulated,

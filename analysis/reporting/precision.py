@@ -19,7 +19,7 @@ from study.errors import StudyError
 
 _RATERS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60, 80, 100)
 _TIMES = (0.5, 1, 2, 4)  # how many prompts or cases a line stands for, in the study's own
-_KINDS = {"utterance": "Single answers", "encounter": "Whole encounters"}
+_KINDS = ("utterance", "encounter")
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class Curve:
 
 def precision(made: Analysed) -> Section | None:
     """The standard error of a difference over numbers of raters and prompts, for every metric."""
-    lead = [
+    lead = (
         "The standard error of the difference of two sources, in studies of other sizes. More raters take away "
         "the error of raters only; what an answer has of its own goes away with more prompts (or cases)."
-    ]
-    drawn, rows, numbers = [], [], []
-    for kind, title in _KINDS.items():
-        curves = []
+    )
+    points, drawn, rows, numbers = [], [], [], []
+    for kind in _KINDS:
+        title, curves = made.title(kind), []
         for found in made.of(kind, compared=True):
             try:
                 curves.append(of_fit(found))
             except StudyError as error:
-                lead.append(f"{opening_capital(metric_name(found))}: not told ({error}).")
+                points.append(f"{opening_capital(metric_name(found))}: not told ({error}).")
         if not curves:
             continue
         drawn.append(Figure(f"precision-{kind}", _caption(curves[0].item),
@@ -71,7 +71,7 @@ def precision(made: Analysed) -> Section | None:
                                     simulated=made.loaded.simulated)))  # fmt: skip
         rows += [_row(c) for c in curves]
         numbers += [c.lines() for c in curves]
-        lead.append(_gains(title, curves))
+        points.append(_gains(title, curves))
     if not rows:
         return None
     columns = ("metric", "study", "SE of a difference", "with raters × 2", "with prompts or cases × 2")
@@ -80,7 +80,7 @@ def precision(made: Analysed) -> Section | None:
         "In points of the scale; from the variance components of each metric's model.", text_columns=(0, 1),
         numbers=pd.concat(numbers, ignore_index=True),
     )  # fmt: skip
-    return Section("precision", "What limits precision", tuple(lead), tuple(drawn), (table,))
+    return Section("precision", "What limits precision", (lead,), tuple(points), tuple(drawn), (table,))
 
 
 def of_fit(found: Fitted) -> Curve:
@@ -142,7 +142,10 @@ def _gains(title: str, curves: Sequence[Curve]) -> str:
     items, raters = [c.gain(items=2) for c in curves], [c.gain(raters=2) for c in curves]
     what = f"{curves[0].item}s"
     which = what if min(items) > max(raters) else "raters" if min(raters) > max(items) else None
-    gains = f"twice as many {what} would make it {_range(items)} smaller, twice as many raters {_range(raters)}"
+    gains = (
+        f"twice as many {what} would narrow the standard error of a difference by {_range(items)}, twice as many "
+        f"raters by {_range(raters)}"
+    )
     return f"{title}: {gains}" + (f"; {which} limit precision on every metric." if which else ".")
 
 

@@ -27,6 +27,7 @@ class Fold:
 
     title: str
     lead: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     anchor: str = ""
@@ -34,11 +35,15 @@ class Fold:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: its text, figures and tables in sight, and what is folded below them."""
+    """A part of the report: its text, figures and tables in sight, and what is folded below them.
+
+    `points` stand below `lead`, as a list: one for each metric, mostly.
+    """
 
     anchor: str
     title: str
     lead: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     folds: tuple[Fold, ...] = ()
@@ -85,10 +90,11 @@ def listed(names: list[str]) -> str:
 def counted(n: int, what: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "prompt"), counted(1200, "prompt")
-    ('1 prompt', '1,200 prompts')
+    >>> counted(1, "prompt"), counted(1200, "prompt"), counted(11, "category")
+    ('1 prompt', '1,200 prompts', '11 categories')
     """
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+    several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{n:,} {what if n == 1 else several}"
 
 
 def model_of(found: Fitted) -> str:
