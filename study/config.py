@@ -206,6 +206,7 @@ class RaiSection(Strict):
     data_collection_raw_data: str | None = None
     data_collection_timeframe: tuple[str, ...] = ()
     data_annotation_analysis: str | None = None
+    data_annotation_platform: str | None = None
     data_imputation_protocol: str | None = None
     data_release_maintenance_plan: str | None = None
     annotator_demographics: str | None = None

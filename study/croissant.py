@@ -46,6 +46,10 @@ _CR = (
     "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator",
     "source", "subField", "transform",
 )  # fmt: skip
+_PLATFORMS = {
+    "app": "Crossed: a rating app that shows no source",
+    "simulation": "None: the ratings were drawn from a model of raters",
+}
 SIMULATED = "The ratings are SIMULATED"
 
 
@@ -105,12 +109,12 @@ def _told(made: "Package", said: RaiSection) -> dict[str, object]:
     people = raters[raters["rater_kind"] == "human"]
     judges = raters[raters["rater_kind"] != "human"]
     valued = ratings[ratings["value"].notna()]
-    each = valued.groupby(["label", "metric_id"]).size()
+    each = ratings.groupby(["label", "metric_id"])["value"].count()
     missing = ratings.loc[ratings["value"].isna(), "status"].value_counts()
     told = {
         "hasSyntheticData": bool(made.simulated) or any(s.kind != "expert" for s in made.study.sources),
-        "dataCollection": f"{len(made.study.sources)} sources answered; {_several(raters)} rated the answers "
-        "without knowing whose they were.",
+        "dataCollection": f"{len(made.study.sources)} sources answered; {_several(raters)} rated the answers"
+        + (", under labels that do not tell whose they are." if made.origin != "import" else "."),
         "dataCollectionType": ["Manual Human Curator", "Others"] if not people["simulated"].all() else ["Others"],
         "dataCollectionMissingData": f"{len(ratings) - len(valued)} of {len(ratings)} ratings have no value"
         + (f" ({', '.join(f'{n} {s}' for s, n in missing.items())})" if len(missing) else "")
@@ -120,14 +124,13 @@ def _told(made: "Package", said: RaiSection) -> dict[str, object]:
         "dataManipulationProtocol": "No rating was changed. Texts are as given, but for replaced stretches.",
         "dataAnnotationProtocol": [f"{m.metric_id} ({m.low:g} to {m.high:g}): {m.question}".rstrip(": ")
                                    for m in made.study.metrics],
-        "dataAnnotationPlatform": ["None: the ratings are simulated." if made.simulated == len(ratings)
-                                   else "Crossed, a source-blind rating app"],
-        "annotationsPerItem": f"{each.min()} to {each.max()} ratings of each item on each metric"
-        if len(each) else "No item has a rating with a value.",
+        "annotationsPerItem": f"{_span(each)} ratings with a value of each item on each metric",
         "annotatorDemographics": [demographics(made)],
         "dataReleaseMaintenancePlan": "Who withdraws is left out of the next version; earlier versions must then "
         "be deleted.",
     }  # fmt: skip
+    if made.origin in _PLATFORMS:
+        told["dataAnnotationPlatform"] = [_PLATFORMS[made.origin]]
     if len(judges):
         told["machineAnnotationTools"] = sorted(judges["rater_id"])
     if span := timeframe(made):
@@ -152,12 +155,19 @@ def protection(made: "Package") -> list[str]:
     kinds = ", ".join(f"{n} × {kind}" for kind, n in sorted(made.replaced.items()))
     audit = made.study.release.audit
     return [
-        f"{replaced} stretches of text were replaced by placeholders{f' ({kinds})' if kinds else ''}.",
+        f"{replaced or 'No'} stretches of text were replaced by placeholders{f' ({kinds})' if kinds else ''}.",
         *([f"A person read a sample of the texts: {audit}"] if audit else []),
         "Raters have new names, in an order drawn from a secret; no time or order of ratings is released.",
-        f"{len(made.left_out)} raters were left out, who withdrew or did not agree to sharing.",
-        f"{made.dropped} reasons in raters' own words were emptied.",
+        f"{len(made.left_out) or 'No'} raters were left out, who withdrew or did not agree to sharing.",
+        f"{made.dropped or 'No'} reasons in raters' own words were emptied.",
     ]
+
+
+def _span(counts: pd.Series) -> str:
+    """The least and the most of some counts; "no" if there is none."""
+    if counts.empty:
+        return "no"
+    return str(counts.min()) if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
 
 
 def demographics(made: "Package") -> str:
@@ -209,9 +219,10 @@ def _context() -> dict[str, object]:
 
 
 def _origins(made: "Package") -> list[dict[str, str]]:
+    # By number: a name may hold what an @id may not.
     return [
-        {"@id": f"urn:crossed:{made.study.study_id}:source:{s.source_id}", "prov:label": f"{s.title} ({s.kind})"}
-        for s in made.study.sources
+        {"@id": f"urn:crossed:{made.study.study_id}:source:{n}", "prov:label": f"{s.title} ({s.kind})"}
+        for n, s in enumerate(made.study.sources, 1)
     ]
 
 
@@ -223,7 +234,11 @@ def _activities(made: "Package") -> list[dict[str, str]]:
         asked |= {"prov:startedAtTime": span[0], "prov:endedAtTime": span[1]}
     if waiver:
         asked["description"] = f"Answers from further apart than the study's window are accepted: {waiver}"
-    rated = "Ratings drawn from a model of raters" if made.simulated else "Answers rated, their sources unknown"
+    rated = {
+        "app": "Answers rated by people who were not told the sources",
+        "import": "Ratings brought in from elsewhere",
+        "simulation": "Ratings drawn from a model of raters",
+    }[made.origin]
     return [asked, {"@type": "prov:Activity", "prov:label": rated}]
 
 

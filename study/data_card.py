@@ -56,7 +56,8 @@ def _history(made: "Package") -> list[str]:
             f"- That is accepted although the study allows {made.study.generation.window_days:g} days: {waiver}"
         )
     lines += _sources(made)
-    lines.append(f"- {told['annotationsPerItem']}. {told['dataCollectionMissingData']}")
+    told_of_ratings = f"{told['annotationsPerItem']}. {told['dataCollectionMissingData']}"
+    lines.append(f"- {told_of_ratings[0].upper()}{told_of_ratings[1:]}")
     lines.append(f"- {croissant.demographics(made)}")
     return lines + [f"- {sentence}" for sentence in croissant.protection(made)]
 

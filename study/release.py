@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -19,7 +20,7 @@ from study import croissant, data_card, pseudonyms, releasable, release_sample, 
 from study.config import Study
 from study.errors import StudyError, joined
 from study.records import Content
-from study.release_check import CROISSANT, SUMS, problems_of
+from study.release_check import CROISSANT, SUMS, problems_of, unsummed
 from study.release_tables import Inputs
 from study.released import ALL, Released
 from study.scrub import Scrubber
@@ -34,6 +35,7 @@ class Package:
     left_out : rater → why their rows stay; the names are the study's own and do not go into the package
     replaced : how many stretches of text were replaced, by kind
     dropped : how many reasons in people's own words were emptied
+    origin : where people's ratings come from
     """
 
     study: Study
@@ -42,6 +44,7 @@ class Package:
     left_out: Mapping[str, str]
     replaced: Mapping[str, int]
     dropped: int
+    origin: Literal["app", "import", "simulation"]
     cleared: tuple[str, ...] = ()
     attribute: str | None = None
     notes: tuple[str, ...] = field(default=())
@@ -81,8 +84,8 @@ def package(study: Study, *, label_simulated: bool = False) -> Package:
     if scrubber.doubts:
         raise StudyError(joined([f"{study.folder}: {doubt}" for doubt in scrubber.doubts]))
     return Package(
-        study, made.frames, simulated, dict(allowed.left_out), dict(scrubber.counts), made.dropped, cleared,
-        made.attribute, made.notes,
+        study, made.frames, simulated, dict(allowed.left_out), dict(scrubber.counts), made.dropped,
+        _origin(study, given.ratings), cleared, made.attribute, made.notes,
     )  # fmt: skip
 
 
@@ -95,10 +98,10 @@ def write(made: Package, folder: Path) -> dict[str, str]:
 
     Raises
     ------
-    StudyError : if the folder holds something else than a release, or the package fails its own check
+    StudyError : if the folder holds something else than an untouched release, or the package fails its own check
     """
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / CROISSANT).is_file())):
-        raise StudyError(f"{folder}: is there already and holds no release; name another folder")
+    folder = folder.resolve()
+    _check_replaceable(folder)
     half = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir(parents=True)
@@ -167,6 +170,12 @@ def _refusals(study: Study, given: Inputs, out: set[str]) -> list[str]:
     return found
 
 
+def _origin(study: Study, ratings: pd.DataFrame) -> Literal["app", "import", "simulation"]:
+    if "crossed.chain" in tables.metadata(study.ratings):
+        return "app"
+    return "simulation" if ratings.loc[ratings["rater_kind"] == "human", "simulated"].all() else "import"
+
+
 def _fictional(content: Content | None) -> set[str]:
     """The names of the patients that the cases invent."""
     cases = content.cases.values() if content else ()
@@ -194,6 +203,16 @@ def _written(made: Package, folder: Path) -> dict[str, str]:
 def digest(path: Path) -> str:
     with open(path, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Only a release that nobody has touched since makes room for a new one."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / CROISSANT).is_file():
+        raise StudyError(f"{folder}: is there already and holds no release; name another folder")
+    if touched := next(unsummed(folder), None):
+        raise StudyError(f"{folder}: was changed after its release ({touched}); move it away")
 
 
 def _swapped(half: Path, folder: Path) -> None:

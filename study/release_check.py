@@ -42,7 +42,7 @@ def problems_of(folder: Path) -> list[str]:
         return [f"{CROISSANT}: is not JSON"]
     if not isinstance(told, dict):
         return [f"{CROISSANT}: is not a JSON object"]
-    found = [*_unsaid(told), *_sums(folder)]
+    found = [*_unsaid(told), *unsummed(folder)]
     files = {f.get("@id"): f for f in _each(told, "distribution")}
     sound = {}
     for name, file in files.items():
@@ -75,9 +75,23 @@ def _unsaid(told: dict) -> Iterator[str]:
     for name in (*(f"rai:{n}" for n in croissant.REQUIRED), *croissant.PROVENANCE):
         if _blank(told.get(name)):
             yield f"{CROISSANT}: lacks {name}, which every data set must say of itself"
+    for name in sorted(set(_ids(told))):
+        if any(c.isspace() for c in name):
+            yield f"{CROISSANT}: the @id {name!r} holds a space, which readers refuse"
     for name in told:
         if name.startswith("rai:") and name.removeprefix("rai:") not in croissant.RAI:
             yield f"{CROISSANT}: {name} is no word of the Responsible-AI vocabulary"
+
+
+def _ids(told: object) -> Iterator[str]:
+    if isinstance(told, dict):
+        if isinstance(told.get("@id"), str):
+            yield told["@id"]
+        for value in told.values():
+            yield from _ids(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from _ids(value)
 
 
 def _blank(value: object) -> bool:
@@ -86,7 +100,8 @@ def _blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _sums(folder: Path) -> Iterator[str]:
+def unsummed(folder: Path) -> Iterator[str]:
+    """Files of a package that are not those of its SHA256SUMS: added, gone or changed, each as one sentence."""
     path = folder / SUMS
     if not path.is_file():
         yield f"{SUMS}: not found"

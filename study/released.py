@@ -89,7 +89,7 @@ ITEMS = Released(
     "items", "What was rated: utterances (one answer each) and encounters (all answers of a source to a case).",
     ("label",),
     (
-        Told("label", "The meaningless name that raters met the item under."),
+        Told("label", "The name that the item was rated under."),
         Told("kind", "utterance or encounter."),
         Told("source_id", "Whose answer it is.", refers="sources.source_id"),
         Told("case_id", "The clinical case; null if there is none.", null=True),

@@ -414,7 +414,7 @@ def test_dialogues_leave_turn_by_turn_and_scrubbed(simulated, tmp_path):
 
 def imported(tmp_path, extra=""):
     scores = pd.DataFrame(
-        [(f"p{r}", f"d{d}", s, (r + d) % 5 + 1) for r in range(5) for d in range(4) for s in ("a", "b")],
+        [(f"p{r}", f"d{d}", s, (r + d) % 5 + 1) for r in range(5) for d in range(4) for s in ("a", "b (tag)")],
         columns=["rater", "doc", "system", "score"],
     )
     scores.to_csv(tmp_path / "scores.csv", index=False)
@@ -434,6 +434,9 @@ def test_imported_ratings_need_a_word_on_consent(tmp_path):
     released(study, tmp_path / "out")
     assert 4 == len(pd.read_parquet(tmp_path / "out" / "raters.parquet"))
     assert not (tmp_path / "out" / "responses.parquet").exists()
+    told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
+    assert "rai:dataAnnotationPlatform" not in told, "of ratings from elsewhere nobody knows where they were given"
+    assert "2 sources answered; 4 people rated the answers." == told["rai:dataCollection"]
 
 
 def test_a_reason_in_a_persons_own_words_is_emptied(tmp_path):
@@ -466,6 +469,14 @@ def test_a_folder_that_is_no_release_is_left_alone(simulated, tmp_path):
     with pytest.raises(StudyError, match="holds no release"):
         released(simulated, tmp_path / "thesis")
     assert ["chapter.txt"] == [p.name for p in (tmp_path / "thesis").iterdir()]
+
+
+def test_a_release_that_somebody_touched_is_left_alone(simulated, tmp_path):
+    released(simulated, tmp_path / "out")
+    (tmp_path / "out" / "LICENSE").write_text("mine")
+    with pytest.raises(StudyError, match="was changed after its release .LICENSE"):
+        released(simulated, tmp_path / "out")
+    assert "mine" == (tmp_path / "out" / "LICENSE").read_text()
 
 
 def test_what_a_killed_run_left_is_cleared_away(simulated, tmp_path):

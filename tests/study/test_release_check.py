@@ -109,6 +109,7 @@ def test_a_package_as_it_was_written_passes(package):
         (lambda d: d.pop("license"), "lacks license"),
         (lambda d: d["conformsTo"].pop(), "does not say that it conforms to http://mlcommons.org/croissant/RAI"),
         (lambda d: d.update({"rai:dataBiase": "typo"}), "rai:dataBiase is no word"),
+        (lambda d: d["prov:wasDerivedFrom"][0].update({"@id": "urn:a source"}), "'urn:a source' holds a space"),
         (lambda d: d["distribution"][0].update(encodingFormat="application/vnd.apache.parquet"),
          "readers want application/x-parquet"),
         (lambda d: d["distribution"][0].update(sha256="0" * 64), "metrics.parquet: is not the file that"),
