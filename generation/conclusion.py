@@ -18,9 +18,14 @@ _LINE = re.compile(
     r"^[\s*#>_-]*(?:final\s+diagnosis|diagnosis(?:\s+ready)?|최종\s*진단명?|진단명?)[\s*_]*[:：][\s*_]*(.+?)[\s*_.。]*$",
     re.I | re.M,
 )
-_OTHERS = re.compile(r"^[\s*#>_-]*(?:considered|고려한\s*진단)[\s*_]*[:：][\s*_]*(.+)$", re.I | re.M)
+_OTHERS = re.compile(r"(?:^|[\s*#>_.;,-])(?:considered|고려한\s*진단)[\s*_]*[:：][\s*_]*(.+)$", re.I | re.M)
+_GLUED = re.compile(r"[\s*_.;,]+(?:considered|고려한\s*진단)[\s*_]*[:：]", re.I)
 _ONE = re.compile(r"^(.*?)[\s(:]*(\d+(?:\.\d+)?)\s*%?\s*\)?$")
-_NONE = ("unknown", "unclear", "pending", "none", "n/a", "not yet", "to be determined", "미정", "모름", "불명")
+_NONE = re.compile(
+    r"(?:unknown|unclear|uncertain|undetermined|pending|none|n/?a|tbd|to be (?:determined|confirmed)|no|not|cannot|"
+    r"insufficient|more (?:information|tests|data)|deferred)\b|미정|모름|불명|보류|아직|알 수 없",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ def read(text: str) -> Conclusion | None:
     >>> read("Has anyone made a diagnosis: asthma, say?") is None
     True
     """
-    found = [m[1].strip() for m in _LINE.finditer(text)]
-    named = [name for name in found if not name.endswith(("?", "？")) and name.lower() not in _NONE]
+    found = [_GLUED.split(m[1])[0].strip(" *_.。") for m in _LINE.finditer(text)]
+    named = [name for name in found if name and not name.endswith(("?", "？")) and not _NONE.match(name)]
     if not named:
         return None
     others = _OTHERS.search(text)

@@ -3,6 +3,8 @@
 import doctest
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from generation import conclusion, leaks, retrieval
 from generation.encounter import Appointment, meet
@@ -110,6 +112,13 @@ def test_what_the_two_took_is_counted_apart_and_unknown_is_not_nothing():
         ("최종 진단명: 통풍", "통풍"),
         ("Diagnosis: could it be gout?", None),
         ("Diagnosis: pending", None),
+        ("Diagnosis: not yet determined", None),
+        ("진단: 아직 모르겠습니다", None),
+        ("Diagnosis: Nontuberculous mycobacteriosis", "Nontuberculous mycobacteriosis"),
+        ("Diagnosis: Narcolepsy", "Narcolepsy"),
+        ("Diagnosis: Gout. Considered: Gout 80; Sepsis 5", "Gout"),
+        ("Differential diagnosis: gout, sepsis", None),
+        ("**Diagnosis**: *Gout*", "Gout"),
         ("Diagnosis:", None),
         ("What was the diagnosis: gout or not?", None),
         ("Has the diagnosis been explained to you?", None),
@@ -118,6 +127,29 @@ def test_what_the_two_took_is_counted_apart_and_unknown_is_not_nothing():
 def test_only_a_line_of_its_own_concludes(text, expected):
     found = conclusion.read(text)
     assert expected == (found.diagnosis if found else None)
+
+
+def test_what_was_weighed_is_read_from_a_line_of_its_own_or_the_same():
+    for mark in ("\n", ". "):
+        found = conclusion.read(f"Diagnosis: Gout{mark}Considered: Gout 80; Sepsis 5")
+        assert (("Gout", 80.0), ("Sepsis", 5.0)) == found.candidates
+
+
+WORDS = st.sampled_from(
+    ["Go on.", "Diagnosis: Gout", Answer("empty"), Answer("failed"), Answer("failed", asked=False)]
+)
+
+
+@given(st.lists(WORDS, min_size=8, max_size=8), st.lists(WORDS, min_size=8, max_size=8), st.integers(1, 8))
+def test_however_it_goes_the_record_is_whole(doctor, patient, rounds):
+    found = met(doctor, patient, rounds)
+    assert [("patient", "doctor")[i % 2] for i in range(len(found.turns))] == [t.speaker for t in found.turns]
+    assert [i // 2 + 1 for i in range(len(found.turns))] == [t.round for t in found.turns]
+    assert len(found.turns) <= 2 * rounds
+    assert (found.status == "concluded") == (found.diagnosis is not None)
+    assert (found.status == "max_rounds") == (len(found.turns) == 2 * rounds and found.diagnosis is None)
+    assert all(conclusion.concluded(found.turns[:i]) is None for i in range(len(found.turns)))
+    assert (found.detail is None) == (found.status == "concluded")
 
 
 def test_a_patient_cannot_conclude():

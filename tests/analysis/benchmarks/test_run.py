@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.benchmarks import encounters
 from analysis.benchmarks.budget import Budget, BudgetSpent
@@ -322,6 +324,28 @@ def test_a_call_that_was_lost_stays_spent():
     assert 0.5 == budget.spent
     with pytest.raises(BudgetSpent):
         budget.admit("r", "a4", 0.6)
+
+
+ENDS = st.sampled_from(["said", "busy", "transport"])
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1), ENDS), max_size=30))
+def test_whatever_calls_cost_a_budget_is_not_exceeded(calls):
+    """Real costs never exceed the bound; calls that were lost count with theirs."""
+    budget, paid = Budget(max_cost=5), 0.0
+    for number, (limit, share, end) in enumerate(calls):
+        key, attempt = f"q{number}", f"a{number}"
+        try:
+            budget.admit(key, attempt, limit)
+        except BudgetSpent:
+            break
+        if end == "said":
+            paid += limit * share
+            budget.count({"event": "said", "question": key, "cost": limit * share})
+        else:
+            paid += limit if end == "transport" else 0
+            budget.count({"event": "missed", "key": key, "attempt": attempt, "kind": end})
+    assert budget.spent == pytest.approx(paid) and paid <= 5 + 1e-9
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_cost", 0), ("max_cost", -1), ("max_calls", 0)])
