@@ -22,8 +22,8 @@ _OTHERS = re.compile(r"(?:^|[\s*#>_.;,-])(?:considered|고려한\s*진단)[\s*_]
 _GLUED = re.compile(r"[\s*_.;,]+(?:considered|고려한\s*진단)[\s*_]*[:：]", re.I)
 _ONE = re.compile(r"^(.*?)[\s(:]*(\d+(?:\.\d+)?)\s*%?\s*\)?$")
 _NONE = re.compile(
-    r"(?:unknown|unclear|uncertain|undetermined|pending|none|n/?a|tbd|to be (?:determined|confirmed)|no|not|cannot|"
-    r"insufficient|more (?:information|tests|data)|deferred)\b|미정|모름|불명|보류|아직|알 수 없",
+    r"(?:unknown|unclear|uncertain|undetermined|pending|none|n/?a|tbd|to be (?:determined|confirmed)|no|not|"
+    r"cannot|insufficient|more (?:information|tests|data)|deferred)\b|미정|모름|불명|보류|아직|알 수 없",
     re.I,
 )
 
