@@ -46,17 +46,18 @@ _SURNAME = (
     "[가간강견경계고공곽구국권금기길김나남노단도동두라류마맹명모목문민박반방배백범변복봉부사서석선설성소손송신심"
     "안양어엄여연염예오옥온용우원위유육윤은음이인임장전정제조주증지진차창채천최추탁탄태편평표피하한함허현형호홍황])"
 )
-_NAME = rf"({_SURNAME}\s?[가-힣]{{1,2}})"
+_NAME = rf"({_SURNAME}\s?[가-힣]{{1,2}}?)"
 _BE = r"(?=\s*(?:입니다|이에요|예요|이예요|이라고|라고|이고요?|인데요?|이며|이야|야(?![가-힣])))"
 _AFTER = r"(?=\s*(?:입니다|이에요|예요|이예요|이라고|라고|이고|고요|인데|이며|이야|야(?![가-힣])|[.,!?~]|$))"
 _ROLE = (
     r"(?:(?:본과|예과|의학과|간호학과|의예과)?\s?[1-6]학년(?:\s학생)?|의대생|학생의사|학생 의사|실습\s?학생|"
-    r"실습생|간호학생|간호사|인턴|레지던트|전공의|전문의|담당의|담당\s의사|교수|의사)"
+    r"실습생|간호학생|간호사|인턴|레지던트|전공의|전문의|담당의|담당\s의사|교수|의사|학생|나온|맡은|맡게\s된)"
 )
 _NAMED = re.compile(rf"(?<![약병])(?<![약병]\s)(?:이름|성함|성명)(?:은|이|:)?\s*{_NAME}{_AFTER}")
 _WITH_ROLE = re.compile(rf"{_ROLE}[,:]?\s{_NAME}{_BE}")
 _SELF = re.compile(
-    rf"(?:^|(?<=[\s,.!?]))(?:저는|전|나는|난|제가|안녕하세요[,.!]?|안녕하십니까[,.!]?)\s{_NAME}{_BE}"
+    rf"(?:^|(?<=[\s,.!?]))(?:저는|저|전|나는|난|제가|안녕하세요|안녕하십니까)[,.!]?\s"
+    rf"(?:[가-힣]+\s){{0,3}}?{_NAME}{_BE}"
 )
 _ENGLISH = re.compile(
     r"(?i:my name is|my name's) (?!(?i:dr\b))([A-Z][a-z'-]+(?: [A-Z][a-z'-]+){0,2})"
@@ -107,7 +108,7 @@ def doubtful(text: str, cleared: Collection[str] = ()) -> list[Found]:
     found += [
         Found("titled_name", *m.span(1), m[1])
         for m in _TITLED.finditer(text)
-        if len(m[1].replace(" ", "")) > 2 and [t for _, t in _tags(text, m)] == ["NNP"]
+        if len(m[1].replace(" ", "")) > 2 and _tags(m[1]) == ["NNP"] and not _ILLNESS.match(m[1])
     ]
     return [f for f in _apart(found, cleared) if all(f.end <= s.start or s.end <= f.start for s in sure)]
 
@@ -157,23 +158,22 @@ def _names(text: str) -> Iterable[Found]:
     `저는 주부입니다` is an occupation, `저는 고혈압입니다` an illness.
     """
     for m in _NAMED.finditer(text):
-        if not any(tag in _NO_NAME for _, tag in _tags(text, m)):
+        if not _NO_NAME & set(_tags(m[1])):
             yield Found("name", *m.span(1), m[1])
     for m in _ENGLISH.finditer(text):
         yield Found("name", *m.span(m.lastindex), m[m.lastindex])
     for m in _WITH_ROLE.finditer(text):
-        if not all(tag in _COMMON for _, tag in _tags(text, m)):
+        if not set(_tags(m[1])) <= _COMMON and not _ILLNESS.match(m[1]):
             yield Found("name", *m.span(1), m[1])
     for m in _SELF.finditer(text):
-        tags = _tags(text, m)
-        if tags and tags[0][1] == "NNP" and not _ILLNESS.match(m[1]):
+        if _tags(m[1])[:1] == ["NNP"] and not _ILLNESS.match(m[1]):
             yield Found("name", *m.span(1), m[1])
 
 
-def _tags(text: str, m: re.Match[str]) -> list[tuple[str, str]]:
-    """The morphemes that lie in a candidate name, with their tags."""
-    start, end = m.span(1)
-    return [(t.form, t.tag) for t in morphemes(text) if t.start < end and t.end > start]
+def _tags(name: str) -> list[str]:
+    """The tags of a candidate's morphemes, read in one and the same sentence wherever it was found."""
+    before = "저는 "
+    return [t.tag for t in morphemes(f"{before}{name}입니다.") if len(before) <= t.start < len(before) + len(name)]
 
 
 class Scrubber:

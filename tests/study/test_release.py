@@ -23,7 +23,7 @@ description = "A made-up study."
 license = "CC-BY-4.0"
 creators = ["A. Author"]
 url = "https://example.org/data"
-cleared = ["최민아", "한지우"]
+cleared = ["최민아", "한지우", "서하준"]
 RELEASE
 
 [rai]

@@ -24,7 +24,7 @@ license = "CC-BY-4.0"
 creators = ["A. Author"]
 url = "https://example.org/data"
 simulated = "labelled"
-cleared = ["최민아", "한지우"]
+cleared = ["최민아", "한지우", "서하준"]
 
 [rai]
 data_limitations = "Few prompts."
