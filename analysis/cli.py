@@ -30,7 +30,7 @@ from analysis.options import (
     whole,
 )
 from analysis.published_cli import published
-from analysis.reporting_cli import grim, report
+from analysis.reporting_cli import checklist, grim, report
 from study.errors import StudyError
 from study.terminal import command, dump, main, say
 
@@ -440,6 +440,7 @@ app.command()(judge)
 app.command()(rules)
 app.command()(lowscores)
 app.command()(report)
+app.command()(checklist)
 app.command()(grim)
 app.command()(published)
 

@@ -1,26 +1,32 @@
 """One self-contained report.html of a study; its tables as LaTeX and CSV, its figures as SVG and PDF beside it."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import jinja2
-from markupsafe import Markup
-
 from analysis import results
 from analysis.load import Loaded
 from analysis.reliability import Bootstrap
-from analysis.reporting import comparison, details, lows, methods, opening, pair, panel, precision
+from analysis.reporting import (
+    checklists,
+    comparison,
+    details,
+    lows,
+    methods,
+    opening,
+    pages,
+    pair,
+    panel,
+    precision,
+)
 from analysis.reporting.analysed import Analysed, analysed
 from analysis.reporting.facts import facts
 from analysis.reporting.section import Figure, Section
-from analysis.tables import Table, as_csv, as_html, as_latex
+from analysis.tables import Table, as_csv, as_latex
 from study import tables as files
 from study.errors import StudyError
 
 FILE = "report.html"
-_PAGE = Path(__file__).parent / "page"
 _UNRATED = ("sources", "formulas", "times")  # tables that hold nothing of the ratings
 
 
@@ -83,6 +89,7 @@ def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "au
         panel.missing(made),
         panel.times(made),
         methods.methods(made, known),
+        checklists.checklists(made, known),
         details.details(made),
         details.models(made.fits),
     ]
@@ -122,23 +129,7 @@ def write(made: Report, folder: Path) -> Written:
 
 def page(made: Report) -> str:
     """The report as one HTML page that needs nothing else: styles and figures are inside."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_PAGE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["prose"] = _unbroken
-    environment.filters["table"] = lambda table: Markup(as_html(table))
-    environment.filters["figure"] = lambda figure: Markup(figure.drawing.svg)
-    style = Markup((_PAGE / "report.css").read_text(encoding="utf-8"))
-    return environment.get_template("report.html.jinja").render(report=made, style=style)
-
-
-def _unbroken(text: str) -> str:
-    """Text whose estimates stay on one line with their intervals."""
-    return re.sub(r"(?:\S+ )?\[[^\[\]]*, [^\[\]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
+    return pages.rendered("report", report=made)
 
 
 def _writer(content: str | bytes) -> Callable[[Path], object]:

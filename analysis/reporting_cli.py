@@ -1,7 +1,7 @@
 """`analysis report`, `checklist` and `grim`: what a paper needs, and what holds a paper's table to arithmetic."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,9 +27,7 @@ def report(
     from analysis import load, report
     from analysis.reliability import Bootstrap
 
-    if not folder.is_dir():
-        raise StudyError(f"{folder}: is not a study folder; a report is made of one (`study import` makes one)")
-    loaded = load.load(folder, without=without or ())
+    loaded = load.load(_study(folder), without=without or ())
     made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters)
     written = report.write(made, folder)
     say(f"{written.paths[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
@@ -38,6 +36,48 @@ def report(
             f"no PDF of {', '.join(written.unprinted)}: no font here has their letters; install a Korean one, as "
             "Noto Sans CJK KR (the SVG files show them wherever such a font is)"
         )
+
+
+def checklist(
+    folder: Folder = Path("."),
+    of: Annotated[
+        Literal["grras", "heds", "chart"], typer.Option(help="Of agreement, of human evaluation, or of chatbots.")
+    ] = "grras",
+    bootstrap: Bootstrap = 1000,
+    raters: Raters = "auto",
+    as_json: Json = False,
+) -> None:
+    """Fill a reporting checklist from the study, and mark what a person must write; Markdown and HTML.
+
+    Writes checklists/NAME.md and .html; heds has a sheet for each metric. Prints the Markdown.
+
+    Example: analysis checklist demo-study --of grras
+    """
+    from dataclasses import asdict
+
+    from analysis import load
+    from analysis.reliability import Bootstrap
+    from analysis.reporting import checklists
+    from analysis.reporting.analysed import analysed
+    from study import tables
+
+    loaded = load.load(_study(folder))
+    found = checklists.sheets(analysed(loaded, loaded.study, Bootstrap(bootstrap), raters), of)
+    for sheet in found:
+        for ending, text in (("md", checklists.as_markdown(sheet)), ("html", checklists.as_page(sheet))):
+            path = folder / "checklists" / f"{sheet.name}.{ending}"
+            tables.replaced(path, lambda half, text=text: half.write_text(text, encoding="utf-8"))
+    if as_json:
+        dump([asdict(s) | {"counts": s.counts()} for s in found])
+    else:
+        say("\n\n".join(checklists.as_markdown(s) for s in found))
+        warn(f"{folder / 'checklists'}: holds these as Markdown and HTML")
+
+
+def _study(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise StudyError(f"{folder}: is not a study folder; a report is made of one (`study import` makes one)")
+    return folder
 
 
 def grim(

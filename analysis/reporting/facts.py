@@ -6,6 +6,7 @@ What is not known has no entry, so that nothing is ever filled with a blank.
 import pandas as pd
 
 from analysis import display, results
+from analysis.reporting import comparison
 from analysis.reporting.analysed import Analysed, metric_name
 from analysis.reporting.section import counted, listed
 from analysis.stats.formula import parse
@@ -14,6 +15,7 @@ from study.records import Source
 
 _SETTINGS = ("model", "temperature", "top_p", "max_tokens", "seed", "reasoning_effort")
 _DF_NAMES = {"satterthwaite": "Satterthwaite", "kenward-roger": "Kenward–Roger"}
+_KINDS = ("encounter", "utterance")
 Facts = dict[str, str]
 
 
@@ -22,6 +24,7 @@ def facts(made: Analysed) -> Facts:
     found: Facts = {"study": made.study.title, "study_id": made.study.study_id, "seed": str(made.study.seed)}
     for part in (_sources, _items, _panel, _answers, _design, _models, _agreement, _software):
         found |= part(made)
+    found["results"] = " ".join(comparison.standing(f) for k in _KINDS for f in made.of(k, compared=True))
     return {name: text for name, text in found.items() if text}
 
 
@@ -35,7 +38,7 @@ def metric_facts(made: Analysed, metric_id: str) -> Facts:
     anchors = "; ".join(
         f"{rated.low + i * (rated.step or 1):g} = {anchor}" for i, anchor in enumerate(rated.anchors)
     )
-    return {
+    told = {
         "metric": metric_name(found),
         "rated_item": "a single answer" if rated.item == "utterance" else "a whole encounter",
         "question": rated.question,
@@ -47,13 +50,16 @@ def metric_facts(made: Analysed, metric_id: str) -> Facts:
         "metric_formula": str(found.fit.formula),
         "metric_agreement": _coefficients(agreement.estimates),
     }
+    return {name: text for name, text in told.items() if text}
 
 
 def _sources(made: Analysed) -> Facts:
     names, settings = list(made.names.values()), []
     for source in made.study.sources:
         told = _settings(source)
-        settings.append(f"{made.names[source.source_id]} ({source.kind}{', ' + told if told else ''})")
+        kind = [source.kind] if source.kind != made.names[source.source_id] else []
+        about = ", ".join([*kind, *([told] if told else [])])
+        settings.append(made.names[source.source_id] + (f" ({about})" if about else ""))
     models = [s for s in made.study.sources if "model" in s.settings]
     return {
         "n_sources": counted(len(names), "source"),
@@ -84,6 +90,7 @@ def _items(made: Analysed) -> Facts:
         "n_answers": _counted_items(per["utterance"], made.noun("utterance")),
         "n_encounters": _counted_items(per["encounter"], "encounter"),
         "n_items": counted(len(rated), "item"),
+        "items_of_each": _of_each(rated),
         "n_prompts": counted(levels.get("prompt", 0), "prompt") if levels.get("prompt") else "",
         "n_cases": counted(levels.get("case", 0), "case") if levels.get("case") else "",
         "n_categories": counted(levels.get("category", 0), "category") if levels.get("category", 0) > 1 else "",
@@ -93,6 +100,16 @@ def _items(made: Analysed) -> Facts:
         "metrics": listed([metric_name(f) for f in made.fits]),
         "n_metrics": counted(len(made.fits), "metric"),
     }
+
+
+def _of_each(rated: pd.DataFrame) -> str:
+    """How many items each source has, where the ratings name sources."""
+    if "source" not in rated.columns or rated["source"].isna().all():
+        return ""
+    counts = rated.groupby("source", observed=True).size()
+    if counts.min() == counts.max():
+        return f"{counted(int(counts.min()), 'item')} of each source"
+    return f"{counts.min()} to {counts.max()} items of a source"
 
 
 def _counted_items(frame: pd.DataFrame, what: str) -> str:
@@ -173,11 +190,15 @@ def _design(made: Analysed) -> Facts:
     if not study.assignment.is_file():
         return content
     crossed = study.design.kind == "crossed"
-    return content | {
+    known = content | {
         "design": "fully crossed: every rater is given every item"
         if crossed
         else f"balanced incomplete blocks: {study.design.raters_per_encounter} raters per encounter",
         "order": f"each rater has an order of their own, drawn from the study's seed ({study.seed})",
+    }
+    if made.loaded.simulated:  # who is drawn by chance was not trained, and could not be blind
+        return known
+    return known | {
         "blinding": "items wear labels without meaning; what raters see holds no source, and the key from label "
         "to source is opened by the analysis only",
         "app_language": {"ko": "Korean", "en": "English"}[study.app.language],
@@ -198,7 +219,7 @@ def _models(made: Analysed) -> Facts:
         "method": first.fit.method,
         "df_method": _DF_NAMES.get(first.ddf, ""),
         "converged": f"not converged: {listed(lost)}" if lost else "all models converged",
-        "level": f"{100 * first.level:g}%",
+        "confidence": f"{100 * first.level:g}%",
     }
 
 
@@ -216,7 +237,14 @@ def _agreement(made: Analysed) -> Facts:
 def _coefficients(estimates: pd.DataFrame) -> str:
     """The pooled coefficients with their intervals; those that could not be estimated are left out."""
     pooled = estimates[(estimates["source"] == "all sources") & estimates["estimate"].notna()]
-    return ", ".join(f"{r.term} {display.estimate(r.estimate, r.low, r.high)}" for r in pooled.itertuples())
+    written = (display.estimate(r.estimate, r.low, r.high) for r in pooled.itertuples())
+    return ", ".join(f"{_plain(term)} {text}" for term, text in zip(pooled["term"], written, strict=True))
+
+
+def _plain(term: str) -> str:
+    """`alpha, ordinal` as it stands in a list."""
+    name, _, level = term.partition(", ")
+    return f"{name} ({level})" if level else name
 
 
 def _span(made: Analysed, term: str) -> str:

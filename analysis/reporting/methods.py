@@ -47,7 +47,9 @@ def _rating(known: Facts) -> list[str]:
     ]
     out = [f"{_number(known['n_raters'])} rated {' and '.join(targets)}, {known['ratings_per_item']}."]
     if "design" in known:
-        out.append(f"The design was {known['design']}; {known['order']}. Raters were blind: {known['blinding']}.")
+        out.append(f"The design was {known['design']}; {known['order']}.")
+    if "blinding" in known:
+        out.append(f"Raters were blind: {known['blinding']}.")
     out.append(f"There are {known['n_ratings']}; {known['missing']}.")
     if "repeats" in known:
         out.append(f"For agreement of raters with themselves there are {known['repeats']}.")
@@ -64,8 +66,8 @@ def _models(made: Analysed, known: Facts) -> list[str]:
         f"{known['converged']}."
     ]
     if "df_method" in known:
-        out.append(f"Tests and {known['level']} intervals of fixed effects use {known['df_method']}'s degrees of "
-                   "freedom.")  # fmt: skip
+        out.append(f"Tests and {known['confidence']} intervals of fixed effects use {known['df_method']}'s "
+                   "degrees of freedom.")  # fmt: skip
     if "reference" in known:
         out.append(
             "Means are estimated marginal means, in which every level of the other factors counts the same; each "
@@ -95,7 +97,8 @@ def _unknown(known: Facts) -> str:
         "how raters were recruited, trained and paid": None,
         "how prompts and cases were chosen": None,
         "how the answers were made": "responses_status",
-        "whether raters knew the sources, and in which order they rated": "design",
+        "whether raters knew the sources": "blinding",
+        "in which order they rated": "order",
         "ethical approval and consent": None,
     }
     return "; ".join(what for what, by in asked.items() if by not in known)

@@ -22,6 +22,23 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """An item of a reporting checklist: what it asks, what the data tell, and what a person must write."""
+
+    number: str
+    part: str
+    asks: str
+    told: tuple[str, ...] = ()
+    write: str = ""
+
+    @property
+    def state(self) -> str:
+        if not self.write:
+            return "filled"
+        return "in part" if self.told else "to write"
+
+
+@dataclass(frozen=True)
 class Fold:
     """What stays closed until a reader opens it; `anchor` opens it from elsewhere on the page."""
 
@@ -30,6 +47,7 @@ class Fold:
     points: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
+    entries: tuple[Entry, ...] = ()
     anchor: str = ""
 
 
