@@ -13,7 +13,8 @@ from study.twin.published import Printed
 RATINGS = np.arange(1, 6)
 _TAILS = (0.025, 0.975)
 _ROUNDING = 0.005  # of two decimals
-_SAFE = 0.0015  # in probability: an end so far inside its grid step survives 10,000 random resamples
+_TOLERANCE = 0.02  # within which an interval's end counts as the printed one
+_SAFE = 0.0025  # in probability: one and a half standard errors of a tail of 10,000 resamples
 _Z = 1.96
 
 
@@ -39,15 +40,19 @@ def total(mean: float, n: int) -> int:
 def counts(printed: Printed, n: int) -> np.ndarray:
     """How often each of the ratings 1 to 5 was given, so that mean and interval print as published.
 
-    Of the ways that come nearest to the printed ends, the smoothest of those whose ends random resamples keep.
+    Of the ways that come nearest to the printed ends, the smoothest of those whose ends stay within 0.02 when the
+    bootstrap is drawn at random.
     """
     ways = _ways(total(printed.value, n), n)
     ways = ways[_about_as_wide(ways, printed, n)]
-    low, high, margin = _ends(ways, n)
+    reached = distribution(ways)
+    (low, low_margin), (high, high_margin) = (
+        _end(reached, tail, end, n) for tail, end in zip(_TAILS, (printed.low, printed.high), strict=True)
+    )
     miss = np.maximum(np.abs(low - printed.low), np.abs(high - printed.high))
     miss = np.round(np.maximum(miss - _ROUNDING, 0), 6)
-    kept = np.minimum(np.round(margin, 6), _SAFE)
-    return ways[np.lexsort((_roughness(ways), -kept, miss))[0]]
+    margin = np.minimum(np.round(np.minimum(low_margin, high_margin), 6), _SAFE)
+    return ways[np.lexsort((_roughness(ways), -margin, miss))[0]]
 
 
 def distribution(counts: np.ndarray) -> np.ndarray:
@@ -74,16 +79,14 @@ def _about_as_wide(ways: np.ndarray, printed: Printed, n: int) -> np.ndarray:
     return (0.8 * width < error) & (error < 1.25 * width)
 
 
-def _ends(ways: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The percentile interval's ends, and by how much probability the nearer one clears its grid step."""
-    reached, row = distribution(ways), np.arange(len(ways))
-    places, margins = [], []
-    for tail in _TAILS:
-        place = (reached < tail).sum(1)
-        places.append(place)
-        margins += [tail - reached[row, np.maximum(place - 1, 0)], reached[row, place] - tail]
-    low, high = ((place + n) / n for place in places)
-    return low, high, np.minimum.reduce(margins)
+def _end(reached: np.ndarray, tail: float, printed: float, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """An end of the percentile interval, and by how much probability it clears the steps that would be too far."""
+    row = np.arange(len(reached))
+    place = (reached < tail).sum(1)
+    end = (place + n) / n
+    below = np.where(np.abs(end - 1 / n - printed) > _TOLERANCE, tail - reached[row, np.maximum(place - 1, 0)], 1)
+    above = np.where(np.abs(end + 1 / n - printed) > _TOLERANCE, reached[row, place] - tail, 1)
+    return end, np.minimum(below, above)
 
 
 def _roughness(ways: np.ndarray) -> np.ndarray:
