@@ -55,4 +55,4 @@ $(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) demo-study app-study paper
+	rm -rf $(VENV) demo-study demo-release app-study paper

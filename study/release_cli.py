@@ -26,7 +26,7 @@ def release(
     """Write a study's data package: tables, data card, Croissant description, checksums.
 
     Raters get new names, texts lose what tells who somebody is, and everything that may not leave is refused with
-    its reason. The new names come from release.secret in the study folder, which stays there: keep it.
+    its reason. The new names come from release.secret in the study folder: keep it, and to yourself.
 
     Example: study release demo-study --into demo-release
     """

@@ -29,7 +29,12 @@ def sharing(study: Study, ratings: pd.DataFrame) -> Sharing:
     withdrawal or a correction does not get out.
     """
     people = ratings[(ratings["rater_kind"] == "human") & ~ratings["simulated"]]
-    out = dict.fromkeys(sorted(set(study.release.withdrawn if study.release else ())), "withdrew")
+    named = sorted(set(study.release.withdrawn if study.release else ()))
+    if strangers := [n for n in named if not (ratings["rater_id"] == n).any()]:
+        return Sharing([
+            f"{study.folder / FILE}: [release] withdrawn names {_several(strangers)}, of whom there is no rating"
+        ])  # fmt: skip
+    out = dict.fromkeys(named, "withdrew")
     if people.empty:
         return Sharing([], out)
     from study.store import address

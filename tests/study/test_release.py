@@ -165,6 +165,14 @@ def test_checksums_are_those_of_sha256sum(simulated, tmp_path):
     assert 0 == subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "out").returncode
 
 
+def test_a_package_may_say_where_its_files_will_lie(simulated, tmp_path):
+    study = about(simulated.folder, 'simulated = "labelled"\nfiles_url = "https://example.org/data/"')
+    released(study, tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
+    assert "https://example.org/data/metrics.parquet" == told["distribution"][0]["contentUrl"]
+    assert [] == problems_of(tmp_path / "out")
+
+
 def test_simulated_is_said_in_every_file(simulated, tmp_path):
     released(simulated, tmp_path / "out")
     for path in (tmp_path / "out").glob("*.parquet"):
@@ -430,6 +438,7 @@ def imported(tmp_path, extra=""):
 def test_imported_ratings_need_a_word_on_consent(tmp_path):
     study = imported(tmp_path)
     assert "say how the 5 raters consented" in refusal(study)
+    assert "withdrawn names p9, of whom there is no rating" in refusal(about(study.folder, 'withdrawn = ["p9"]'))
     study = about(study.folder, 'consent = "Each signed a form."\nwithdrawn = ["p2"]')
     released(study, tmp_path / "out")
     assert 4 == len(pd.read_parquet(tmp_path / "out" / "raters.parquet"))

@@ -83,6 +83,33 @@ def test_decomposed_hangul_is_read_like_composed():
     assert "저는 [NAME]입니다." == scrub(unicodedata.normalize("NFD", "저는 김민수입니다.")).text
 
 
+NAMES = [  # the last four are words to the dictionary
+    "김민수", "이영희", "박서준", "정대식", "최지우", "강하늘", "서하늘", "한가람", "오세훈", "윤아름",
+    "남궁민", "김솔", "변우석", "나도향", "우주원", "이루리", "전지현", "차은우", "신세경", "여진구",
+    "노윤서", "구본승", "하정우", "배두나", "권나라", "안보현", "홍길동", "유재석", "양세형", "손예진",
+    "백종원", "허준호", "남주혁", "심은경", "곽동연", "성시경", "지창욱", "엄정화", "채수빈", "천우희",
+    "주하나", "조은", "문상훈", "손하늘",
+]  # fmt: skip
+NO_NAMES = [
+    "고혈압", "공무원", "주부", "남자", "여자", "정상", "한국인", "이혼", "전공의", "조리사", "인턴", "채식",
+    "변비", "심부전", "우울증", "장애인", "천식", "임신", "유방암", "신장병", "진통", "구토", "오한", "노인",
+    "소아과", "강사", "배우", "장염", "지방간", "설사", "기침", "심장", "석사", "성인", "문과", "양성",
+    "음성", "도우미", "한의사", "조현병", "황달", "여성", "남성", "백수", "교사", "고등학생", "마취과",
+    "연구원", "전문의", "주치의", "기혼", "미혼", "노동자", "이모", "고모", "오빠", "기사", "변호사", "이분",
+]  # fmt: skip
+FRAMES = (
+    "저는 {}입니다.", "안녕하세요, 학생의사 {}입니다.", "본과 3학년 {}입니다", "안녕하세요, {}입니다.",
+    "저는 의대생 {}이고 오늘 면담을 맡았어요", "저는 학생 {}이라고 합니다", "실습 나온 {}입니다.", "저, {}인데요",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_nine_names_of_ten_are_found_and_no_occupation_or_illness(frame):
+    missed = [name for name in NAMES if not certain(frame.format(name))]
+    assert len(missed) <= 0.1 * len(NAMES), missed
+    assert [] == [word for word in NO_NAMES if certain(frame.format(word))]
+
+
 PIECES = st.sampled_from(
     [t for t, _ in TELLING] + CLINICAL + [t for t, *_ in DOUBTFUL] + list(PLACEHOLDERS) + ["네.", "아니요, ", " "]
 )
