@@ -47,9 +47,17 @@ def body(settings: ModelSettings, messages: Messages) -> dict[str, object]:
         said: dict[str, object] = {"messages": [dict(m) for m in messages]}
     else:
         system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-        turns = [dict(m) for m in messages if m["role"] != "system"]
+        turns = [_item(m) for m in messages if m["role"] != "system"]
         said = {"instructions": system, "input": turns, "store": False}
     return {"model": settings.model} | said | settings.sampling() | dict(settings.extra_body)
+
+
+def _item(message: Mapping[str, str]) -> dict[str, object]:
+    """A turn as the Responses API has it; llama.cpp takes a model's own words in this form only."""
+    if message["role"] != "assistant":
+        return dict(message)
+    said = [{"type": "output_text", "text": message["content"]}]
+    return {"type": "message", "role": "assistant", "content": said}
 
 
 def key(name: str, settings: ModelSettings, sent: Mapping[str, object]) -> str:

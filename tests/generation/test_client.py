@@ -82,6 +82,14 @@ def test_the_responses_api_says_the_same():
     )
 
 
+def test_a_models_own_words_go_back_in_the_responses_apis_form():
+    # llama.cpp's server answers 400 to an assistant's turn in any other form.
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    sent = body(model_settings({"model": "m", "api": "responses"}, "here"), turns)
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]}
+    assert [turns[0], said] == sent["input"]
+
+
 def test_a_cut_response_of_the_responses_api_is_truncated():
     cut = response("네, 없", status="incomplete", incomplete_details={"reason": "max_output_tokens"})
     assert reply_of(cut, api="responses").flags == ("truncated",)

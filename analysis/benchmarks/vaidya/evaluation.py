@@ -30,7 +30,7 @@ from study.errors import StudyError
 
 DRAWS = 2000
 LEVEL = 0.95
-_UNREAD = ("missing", "failed", "not_asked")
+UNJUDGED = "unjudged"  # no server answered, or the budget was spent: asked for again
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def summarised(
         "missing": list(found.missing),
         "invalid": dict(found.invalid),
         "judge_errors": _with(rows, "judge_error"),
-        "unjudged": _with(rows, *_UNREAD, without=found.missing),
+        "unjudged": _with(rows, UNJUDGED),
         "no_words": _with(rows, "doctor_failed", "patient_failed"),
         "no_diagnosis": _with(rows, NO_DIAGNOSIS),
         "strangers": list(found.strangers),
@@ -138,11 +138,12 @@ def plain(found: Evaluation) -> dict[str, object]:
 
 
 def _asked(folder: Path, keys: Sequence[str]) -> list[Mapping[str, object]]:
-    """What the folder's events hold of these tasks; a rule has nothing there."""
+    """What the folder's events hold of these tasks that brought a reply; a rule has nothing there."""
     path = folder / events.FILE
     known = events.Events.read(path, Budget())
     found = [known.scored(key) for key in keys]
-    return [record for record in found if record is not None and record.get("asks")]
+    asked = [r for r in found if r is not None and r.get("asks")]
+    return [r for r in asked if r["status"] != "failed" or r.get("prompt_tokens") is not None]
 
 
 def _row(found: Survey, case_id: str, patient_id: int, rating: Mapping[str, object] | None) -> dict[str, object]:
@@ -156,6 +157,8 @@ def _row(found: Survey, case_id: str, patient_id: int, rating: Mapping[str, obje
     status = str(rating["status"])
     if status == "ok" and reason == NO_DIAGNOSIS:
         status = NO_DIAGNOSIS
+    if status == "missing":
+        status = UNJUDGED
     if status == "not_applicable" and ended in ("doctor_failed", "patient_failed"):
         status = ended
     return {
@@ -198,9 +201,8 @@ def _mean(sums: np.ndarray) -> np.ndarray:
     return (sums[..., 0] / sums[..., 1])[..., None]
 
 
-def _with(rows: Sequence[Mapping[str, object]], *statuses: str, without: Sequence[str] = ()) -> list[str]:
-    named = [str(r["patient_id"]) for r in rows if r["status"] in statuses]
-    return [name for name in named if name not in without]
+def _with(rows: Sequence[Mapping[str, object]], *statuses: str) -> list[str]:
+    return [str(r["patient_id"]) for r in rows if r["status"] in statuses]
 
 
 def _leaks(found: Survey) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from analysis.insisting import Outcome, insist, total
 from analysis.rubric import digest
 from generation.asking import Asker, Note
 from generation.settings import ModelSettings
+from generation.sources.local import reached
 from study.records import Encounter, Metric, Vignette
 
 DEFAULTS = {"temperature": 0.0, "top_p": None, "max_tokens": 600}
@@ -124,9 +125,9 @@ class Judge:
         }
 
     def open(self, note: Note) -> None:
-        self.voices = {"judge": Voice(self.settings, note)}
-        if self.extractor is not None:
-            self.voices["extractor"] = Voice(self.extractor, note)
+        named = {"judge": self.settings, "extractor": self.extractor}
+        # Only the small model of this machine is a demo; its server starts here.
+        self.voices = {n: Voice(reached(s) if s.demo else s, note) for n, s in named.items() if s is not None}
 
     def stop(self) -> None:
         for voice in self.voices.values():

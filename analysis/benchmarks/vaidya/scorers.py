@@ -12,6 +12,7 @@ from analysis.benchmarks.vaidya.providers import EMBEDDED, LOCAL, PROVIDERS, ser
 from analysis.benchmarks.vaidya.rule import Rule
 from analysis.benchmarks.vaidya.survey import Survey
 from generation.settings import ModelSettings, Price
+from generation.sources.local import small_model
 from study.errors import StudyError
 
 KINDS = ("judge", "rule")
@@ -79,7 +80,9 @@ def _settings(
     strict: bool,
     tell: Callable[[str], object],
 ) -> ModelSettings:
-    if model in (*EMBEDDED, LOCAL):
+    if model == LOCAL:
+        return small_model(dict(DEFAULTS), "evaluator local")
+    if model in EMBEDDED:
         raise StudyError(f"evaluator {model}: plays in encounters and judges none; name a model, or say --by rule")
     who = served(model, asked.provider, "evaluator", strict=strict)
     if who.how != "given":

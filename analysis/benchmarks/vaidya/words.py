@@ -47,7 +47,7 @@ def evaluated(found: Evaluation) -> str:
         if s["calibration"]["word"] == "calibrated":
             lines.insert(1, f"  as the panel would have it: {_written(s['calibration'])}")
         lines.insert(-2, f"  {s['calibration']['word']}: {s['calibration']['why']}")
-    lines += _counts(s)
+    lines += _counts(found)
     if s["eval_token_usage"]["total"]:
         cost = f"unknown ({', '.join(s['unpriced'])} unpriced)"
         if s["eval_cost"] is not None:
@@ -66,12 +66,20 @@ def _written(estimate: Mapping[str, object]) -> str:
     return display.estimate(estimate["estimate"], estimate["low"], estimate["high"], 3)
 
 
-def _counts(s: Mapping[str, object]) -> list[str]:
+def _counts(found: Evaluation) -> list[str]:
     """A line for each reason why a case is not in the mean, or scores nothing."""
+    s = found.summary
     told = (
         ("missing", "missing"), ("invalid", "invalid"), ("judge_errors", "judge errors"),
         ("unjudged", "not judged"), ("no_words", "with a speaker that said nothing"),
         ("no_diagnosis", "without a diagnosis (score 0)"), ("strangers", "of cases that the file does not have"),
     )  # fmt: skip
     lines = [f"  {len(s[name])} {words}: {display.several(list(s[name]), 8)}" for name, words in told if s[name]]
+    lines += [f"    for example: {why}" for why in _why(found)]
     return lines + [f"  note: {flag} in {len(ids)}: {display.several(ids, 8)}" for flag, ids in s["leaks"].items()]
+
+
+def _why(found: Evaluation) -> list[str]:
+    """One case's own words for each kind of case that has no score, but for those whose file is not there."""
+    first = {str(r["status"]): r for r in found.rows if r["score"] is None and r["status"] != "missing"}
+    return [f"patient_{r['patient_id']}: {r['reasoning']}" for r in first.values()]

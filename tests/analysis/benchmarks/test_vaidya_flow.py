@@ -261,7 +261,15 @@ def test_a_judge_that_cannot_be_read_has_no_say(server):
     found = evaluate(by="qwen-judge", code=2)
     s = summary(rater="vaidya-judge-qwen-judge")
     assert (["4"], 9, 0.0) == (s["judge_errors"], s["evaluated"], s["score_mean"])
-    assert "1 judge errors: 4" in found.stdout
+    assert "1 judge errors: 4" in found.stdout and '"score" is "1", not a number' in found.stdout
+
+
+def test_a_judge_is_asked_of_diagnoses_only_and_its_tokens_are_known(server):
+    run("out", "mute", patient="embedded")
+    evaluate(by="qwen-judge")
+    found = summary(rater="vaidya-judge-qwen-judge")
+    assert (10, 0.0, 0) == (found["evaluated"], found["score_mean"], found["eval_token_usage"]["total"])
+    assert [] == server.hits
 
 
 def test_a_judge_that_is_not_there_leaves_cases_unjudged(server):
@@ -270,7 +278,9 @@ def test_a_judge_that_is_not_there_leaves_cases_unjudged(server):
     found = evaluate(by="qwen-judge", code=2)
     s = summary(rater="vaidya-judge-qwen-judge")
     assert (0, None, 10, []) == (s["evaluated"], s["score_mean"], len(s["unjudged"]), s["estimates"])
-    assert "no score" in found.stdout
+    assert "no score" in found.stdout and "bad key" in found.stdout
+    assert {"unjudged"} == {r["status"] for r in results(rater="vaidya-judge-qwen-judge")}
+    assert 0 == s["eval_token_usage"]["total"]
     server.script = playing
     evaluate(by="qwen-judge")
 
