@@ -16,6 +16,7 @@ from study.records import Encounter, EncounterStatus, Role, Spent, Turn, Vignett
 
 Stop = Callable[[Sequence[Turn]], Conclusion | None]
 ORDER: tuple[Role, ...] = ("patient", "doctor")  # a round: the patient speaks, the doctor answers
+_OF_PATIENTS = ("register", "role_drift")  # what a doctor may do
 _COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "cost")
 
 
@@ -161,8 +162,9 @@ def _without_words(role: Role, answer: Answer) -> EncounterStatus:
 
 
 def _flags(role: Role, answer: Answer, before: Sequence[Turn], case: Vignette) -> tuple[str, ...]:
-    of_text = str(answer.about.get("flags") or "")
-    return (*(of_text.split(",") if of_text else ()), *leaks.of_turn(role, answer.text or "", before, case))
+    noted = str(answer.about.get("flags") or "").split(",")
+    kept = [f for f in noted if f and not (role == "doctor" and f in _OF_PATIENTS)]
+    return (*kept, *leaks.of_turn(role, answer.text or "", before, case))
 
 
 def _sum(values: Sequence[object]) -> float | int | None:

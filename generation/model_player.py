@@ -54,7 +54,7 @@ class ModelPlayer:
         self.workers = settings.concurrency
         self.demo = settings.demo
         self.bounded = bound(settings, {}) is not None
-        where = address or f"{settings.base_url.rstrip('/')}"
+        where = address or settings.base_url.rstrip("/")
         self.identity: Mapping[str, object] = {
             "kind": "model", "role": role, "address": where, "api": settings.api, "model": settings.model,
             "sampling": settings.sampling(), "extra_body": settings.extra_body, "variant": settings.variant,

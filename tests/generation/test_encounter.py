@@ -1,14 +1,20 @@
 """Two speakers take turns, and the encounter ends by rule."""
 
 import doctest
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import conclusion, leaks, retrieval
+from generation import conclusion, leaks, price, retrieval, vignette
+from generation.client import body
 from generation.encounter import Appointment, meet
+from generation.model_player import ModelPlayer
 from generation.players import player
+from generation.prompt import system_prompt
+from generation.reply import Usage
+from generation.settings import model_settings
 from generation.sources.speaker import Answer
 from generation.vignette import of_case
 from study.content import load, shipped
@@ -207,6 +213,56 @@ def test_the_oracle_knows_and_the_mute_never_concludes():
     oracle, mute = played("oracle"), played("mute")
     assert (CASE.diagnosis, ("doctor_told_diagnosis",)) == (oracle.diagnosis, oracle.flags)
     assert ("max_rounds", None, ()) == (mute.status, mute.diagnosis, mute.flags)
+
+
+def test_a_doctor_may_speak_as_one():
+    noted = {"attempts": 1, "flags": "truncated,register,role_drift"}
+    doctor, patient = Answer("ok", "처방해 드릴게요.", about=noted), Answer("ok", "네.", about=noted)
+    found = met([doctor], [patient], 1)
+    assert [("truncated", "register", "role_drift"), ("truncated",)] == [t.flags for t in found.turns]
+
+
+SETTINGS = model_settings(
+    {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_tokens": 40,
+     "price": {"input": 3, "cached_input": 1, "output": 11, "as_of": "2026-11-01"}}, "test",
+)  # fmt: skip
+
+
+def test_a_model_plays_the_persona_of_a_studys_case():
+    content = load(shipped("cases.json"), shipped("prompts.json"))
+    case = of_case(content.cases["HEM"])
+    told = ModelPlayer("p", "patient", SETTINGS).brief(case, 8)
+    assert told == system_prompt(content.cases["HEM"].persona, "ko")
+
+
+def test_a_model_doctor_is_told_nothing_of_the_case():
+    doctor = ModelPlayer("d", "doctor", SETTINGS)
+    assert doctor.brief(CASE, 8) == doctor.brief(replace(CASE, case_id="9", text="other", diagnosis="Gout"), 8)
+    assert CASE.text in ModelPlayer("p", "patient", SETTINGS).brief(CASE, 8)
+
+
+@given(st.text(max_size=300), st.integers(0, 40), st.integers(0, 100))
+def test_no_call_costs_more_than_its_bound(text, completion, cached):
+    """A tokenizer makes at most a token of each byte, and a template a few of each message."""
+    sent = body(SETTINGS, [{"role": "system", "content": text}, {"role": "user", "content": text}])
+    prompt = 2 * len(text.encode()) + 2 * 8
+    paid = price.cost(Usage(prompt, min(cached, prompt), completion), SETTINGS.price)
+    assert paid <= price.bound(SETTINGS, sent)
+
+
+def test_what_has_no_price_or_limit_has_no_bound():
+    assert price.bound(SETTINGS.model_copy(update={"price": None}), {}) is None
+    assert price.bound(SETTINGS.model_copy(update={"max_tokens": None}), {}) is None
+
+
+def test_the_cases_of_a_benchmark_are_read_as_they_were_written(tmp_path):
+    content = load(shipped("cases.json"), shipped("prompts.json"))
+    told = (CASE, of_case(content.cases["HEM"]))
+    vignette.write(told, tmp_path / "cases.json")
+    assert told == vignette.read(tmp_path / "cases.json")
+    (tmp_path / "cases.json").write_text("[]")
+    with pytest.raises(StudyError, match="no file of a benchmark's cases"):
+        vignette.read(tmp_path / "cases.json")
 
 
 def test_the_embedded_patient_answers_from_the_case_and_keeps_the_diagnosis_to_itself():
