@@ -50,7 +50,7 @@ _PLATFORMS = {
     "app": "Crossed: a rating app that shows no source",
     "simulation": "None: the ratings were drawn from a model of raters",
 }
-SIMULATED = "The ratings are SIMULATED"
+SIMULATED = "SIMULATED"  # stands in the description of every package that holds such ratings
 
 
 def document(made: "Package", files: Mapping[str, tuple[str, int]]) -> dict[str, object]:
@@ -61,7 +61,7 @@ def document(made: "Package", files: Mapping[str, tuple[str, int]]) -> dict[str,
     files : name of each Parquet file → its SHA-256 and its size in bytes
     """
     release, study = made.study.release, made.study
-    about = release.description + (f" {SIMULATED}: no person gave them." if made.simulated else "")
+    about = " ".join([release.description, *simulation(made)])
     found = {
         "@context": _context(),
         "@type": "sc:Dataset",
@@ -88,6 +88,17 @@ def document(made: "Package", files: Mapping[str, tuple[str, int]]) -> dict[str,
     return {k: v for k, v in found.items() if v is not None}
 
 
+def simulation(made: "Package") -> list[str]:
+    """That ratings are simulated, if any is, in a sentence."""
+    ratings = made.frames["ratings"]
+    if not made.simulated:
+        return []
+    people = ratings[ratings["rater_kind"] == "human"]
+    if people["simulated"].all():
+        return [f"The panel's ratings are {SIMULATED}: they were drawn from a model, and no person gave them."]
+    return [f"Of the panel's {len(people)} ratings {made.simulated} are {SIMULATED}: no person gave them."]
+
+
 def citation(made: "Package") -> str:
     """How the package is cited: as study.toml says, or by its creators, year, title and version."""
     release = made.study.release
@@ -109,12 +120,14 @@ def _told(made: "Package", said: RaiSection) -> dict[str, object]:
     people = raters[raters["rater_kind"] == "human"]
     judges = raters[raters["rater_kind"] != "human"]
     valued = ratings[ratings["value"].notna()]
-    each = ratings.groupby(["label", "metric_id"])["value"].count()
+    counted = ratings[ratings["rater_kind"] == "human"] if len(people) else ratings
+    each = counted.groupby(["label", "metric_id"])["value"].count()
     missing = ratings.loc[ratings["value"].isna(), "status"].value_counts()
     told = {
         "hasSyntheticData": bool(made.simulated) or any(s.kind != "expert" for s in made.study.sources),
-        "dataCollection": f"{len(made.study.sources)} sources answered; {_several(raters)} rated the answers"
-        + (", under labels that do not tell whose they are." if made.origin != "import" else "."),
+        "dataCollection": f"The answers of {len(made.study.sources)} sources were rated"
+        + (", under labels that do not tell whose they are" if made.origin != "import" else "")
+        + f". Raters: {_several(raters)}.",
         "dataCollectionType": ["Manual Human Curator", "Others"] if not people["simulated"].all() else ["Others"],
         "dataCollectionMissingData": f"{len(ratings) - len(valued)} of {len(ratings)} ratings have no value"
         + (f" ({', '.join(f'{n} {s}' for s, n in missing.items())})" if len(missing) else "")
@@ -124,7 +137,8 @@ def _told(made: "Package", said: RaiSection) -> dict[str, object]:
         "dataManipulationProtocol": "No rating was changed. Texts are as given, but for replaced stretches.",
         "dataAnnotationProtocol": [f"{m.metric_id} ({m.low:g} to {m.high:g}): {m.question}".rstrip(": ")
                                    for m in made.study.metrics],
-        "annotationsPerItem": f"{_span(each)} ratings with a value of each item on each metric",
+        "annotationsPerItem": f"{_span(each)} ratings with a value of each item on each metric"
+        + (" by people" if len(people) and not people["simulated"].any() else ""),
         "annotatorDemographics": [demographics(made)],
         "dataReleaseMaintenancePlan": "Who withdraws is left out of the next version; earlier versions must then "
         "be deleted.",
@@ -142,11 +156,11 @@ def _several(raters: pd.DataFrame) -> str:
     """Raters by kind in words, simulated ones by their name."""
     person = raters["rater_kind"] == "human"
     counts = {
-        "people": int((person & ~raters["simulated"]).sum()),
-        "simulated raters": int((person & raters["simulated"]).sum()),
-        "automated raters": int((~person).sum()),
+        "human": int((person & ~raters["simulated"]).sum()),
+        "simulated": int((person & raters["simulated"]).sum()),
+        "automated": int((~person).sum()),
     }
-    return " and ".join(f"{n} {what}" for what, n in counts.items() if n)
+    return ", ".join(f"{n} {what}" for what, n in counts.items() if n)
 
 
 def protection(made: "Package") -> list[str]:
@@ -155,11 +169,11 @@ def protection(made: "Package") -> list[str]:
     kinds = ", ".join(f"{n} × {kind}" for kind, n in sorted(made.replaced.items()))
     audit = made.study.release.audit
     return [
-        f"{replaced or 'No'} stretches of text were replaced by placeholders{f' ({kinds})' if kinds else ''}.",
+        f"Stretches of text replaced by placeholders: {replaced}{f' ({kinds})' if kinds else ''}.",
         *([f"A person read a sample of the texts: {audit}"] if audit else []),
         "Raters have new names, in an order drawn from a secret; no time or order of ratings is released.",
-        f"{len(made.left_out) or 'No'} raters were left out, who withdrew or did not agree to sharing.",
-        f"{made.dropped or 'No'} reasons in raters' own words were emptied.",
+        f"Raters left out, who withdrew or did not agree to sharing: {len(made.left_out)}.",
+        f"Reasons in raters' own words that were emptied: {made.dropped}.",
     ]
 
 

@@ -7,10 +7,6 @@ from study import croissant
 if TYPE_CHECKING:
     from study.release import Package
 
-_BANNER = (
-    "> **The ratings are simulated.** {n} of {all} were drawn from a model of raters whose truth is known; no "
-    "person gave them. They say nothing about any model or person."
-)
 _HEADINGS = {
     "data_limitations": "Limitations",
     "data_biases": "Biases",
@@ -23,10 +19,9 @@ _HEADINGS = {
 def card(made: "Package") -> str:
     """The data card as Markdown."""
     study, release = made.study, made.study.release
-    ratings = made.frames["ratings"]
     lines = [f"# {study.title}", ""]
-    if made.simulated:
-        lines += [_BANNER.format(n=made.simulated, all=len(ratings)), ""]
+    for sentence in croissant.simulation(made):
+        lines += [f"> **{sentence}** Simulated ratings say nothing about any model or person.", ""]
     lines += [
         release.description, "",
         f"Version {release.version}, {release.date.isoformat()}. By {', '.join(release.creators)}. "

@@ -11,7 +11,7 @@ from study import pseudonyms, released
 from study.config import Study
 from study.errors import StudyError
 from study.generated import sent_settings
-from study.records import Content
+from study.records import RULE_METRICS, Content
 from study.scrub import Scrubber
 from study.sharing import Sharing
 
@@ -51,7 +51,7 @@ def frames(study: Study, given: Inputs, allowed: Sharing, scrubber: Scrubber, ke
     kept = given.ratings[~given.ratings["rater_id"].isin(allowed.left_out)]
     people = kept.loc[kept["rater_kind"] == "human", "rater_id"]
     names = pseudonyms.renamed(people, key)
-    made = {"metrics": _metrics(study), "sources": _sources(study)}
+    made = {"metrics": _metrics(study, set(kept["metric_id"])), "sources": _sources(study)}
     if given.content is not None:
         made["prompts"] = _prompts(given.content, scrubber)
     if given.responses is not None:
@@ -75,10 +75,12 @@ def frames(study: Study, given: Inputs, allowed: Sharing, scrubber: Scrubber, ke
     return Frames(made, dropped, study.release.rater_attribute if attribute is not None else None, notes)
 
 
-def _metrics(study: Study) -> pd.DataFrame:
+def _metrics(study: Study, rated: set[str]) -> pd.DataFrame:
+    """The study's metrics, and those of the rules that rated."""
+    asked = [*study.metrics, *(m for m in RULE_METRICS if m.metric_id in rated)]
     rows = [
         (m.metric_id, m.item, float(m.low), float(m.high), m.level, m.question or None, anchors or None)
-        for m in study.metrics
+        for m in asked
         for anchors in [" | ".join(m.anchors)]
     ]
     return _framed(rows, released.METRICS)

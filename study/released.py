@@ -119,7 +119,7 @@ RATINGS = Released(
         Told("rater_id", "Who rated.", refers="raters.rater_id"),
         Told("rater_kind", "human, judge (a model) or rule."),
         Told("label", "The item rated.", refers="items.label"),
-        Told("metric_id", "The metric rated on; rules have metrics of their own."),
+        Told("metric_id", "The metric rated on.", refers="metrics.metric_id"),
         Told("occasion", "1, or which repetition it is.", "integer"),
         Told("value", "The rating in the scale's own units; null unless the status is ok.", "real", null=True),
         Told("status", "ok, or why there is no value."),

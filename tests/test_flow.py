@@ -96,7 +96,7 @@ def test_the_demo_becomes_a_data_package_that_says_simulated(demo, tmp_path):
     told = json.loads(done.stdout)
     assert (19_380, 350, 17) == tuple(told["rows"][f"{t}.parquet"] for t in ("ratings", "responses", "raters"))
     assert (19_380, {}) == (told["simulated"], told["replaced"])
-    assert "The ratings are simulated" in (tmp_path / "package" / "README.md").read_text("utf-8")
+    assert "The panel's ratings are SIMULATED" in (tmp_path / "package" / "README.md").read_text("utf-8")
 
 
 def test_a_second_assignment_would_orphan_ratings_and_is_refused(demo):

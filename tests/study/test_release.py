@@ -177,7 +177,7 @@ def test_simulated_is_said_in_every_file(simulated, tmp_path):
     released(simulated, tmp_path / "out")
     for path in (tmp_path / "out").glob("*.parquet"):
         assert "true" == tables.metadata(path)["crossed.simulated"], path
-    assert "**The ratings are simulated.**" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "**The panel's ratings are SIMULATED" in (tmp_path / "out" / "README.md").read_text("utf-8")
     told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
     assert "SIMULATED" in told["description"]
     assert told["rai:hasSyntheticData"] is True
@@ -311,7 +311,7 @@ def test_texts_are_scrubbed_and_say_how_often(simulated, tmp_path):
     assert ("저는 [NAME]입니다, [PHONE]이에요.", 2) == (row["text"], row["replaced"])
     assert [0, 0, 0, 2] == sorted(after["replaced"])
     assert {"name": 1, "phone": 1} == made.replaced
-    assert "2 stretches of text were replaced" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "replaced by placeholders: 2 (1 × name, 1 × phone)" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
 def test_what_a_person_must_decide_is_refused_until_it_is_decided(simulated, tmp_path):
@@ -334,7 +334,7 @@ def test_people_who_did_not_agree_to_sharing_stay_out(rated, tmp_path):
     after = pd.read_parquet(tmp_path / "out" / "ratings.parquet")
     assert {"R01", "R02", "R03"} == set(after["rater_id"])
     assert {"rater-02": "did not agree to sharing"} == made.left_out
-    assert "1 raters were left out" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "did not agree to sharing: 1." in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
 def test_ratings_without_consent_are_refused(rated):
@@ -383,6 +383,20 @@ def test_comments_leave_only_when_asked_for_and_without_their_rater(rated, tmp_p
     comments = pd.read_parquet(tmp_path / "with" / "comments.parquet")
     assert ["저는 [NAME]입니다. [PHONE]"] == list(comments["text"])
     assert "rater_id" not in comments.columns
+
+
+def test_rules_and_judges_leave_under_their_own_names_with_their_metrics(simulated, tmp_path):
+    items = tables.read(simulated.items, tables.ITEMS)
+    spoken = items.loc[items["kind"] == "utterance", "label"]
+    rule = pd.DataFrame({
+        "rater_id": "rules", "rater_kind": "rule", "label": spoken,
+        "metric_id": "rule_true", "occasion": 1, "value": 1.0, "status": "ok", "reason": None, "simulated": False,
+    })  # fmt: skip
+    changed(simulated.ratings, tables.RATINGS, lambda f: pd.concat([f, rule]))
+    released(simulated, tmp_path / "out")
+    raters = pd.read_parquet(tmp_path / "out" / "raters.parquet").set_index("rater_id")
+    assert ("rule", 4) == tuple(raters.loc["rules", ["rater_kind", "ratings"]])
+    assert "rule_true" in set(pd.read_parquet(tmp_path / "out" / "metrics.parquet")["metric_id"])
 
 
 def test_a_judge_for_trying_things_out_is_refused(simulated):
@@ -445,7 +459,7 @@ def test_imported_ratings_need_a_word_on_consent(tmp_path):
     assert not (tmp_path / "out" / "responses.parquet").exists()
     told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
     assert "rai:dataAnnotationPlatform" not in told, "of ratings from elsewhere nobody knows where they were given"
-    assert "2 sources answered; 4 people rated the answers." == told["rai:dataCollection"]
+    assert "The answers of 2 sources were rated. Raters: 4 human." == told["rai:dataCollection"]
 
 
 def test_a_reason_in_a_persons_own_words_is_emptied(tmp_path):
