@@ -35,6 +35,12 @@ Prices = Annotated[
 ]
 MaxCost = Annotated[float | None, typer.Option(help="Stop before the folder's calls cost more than this.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Stop before the folder's calls are more than this.")]
+DoctorSetting = Annotated[
+    list[str] | None, typer.Option("--doctor-setting", metavar="KEY=VALUE", help="As of a source; repeatable.")
+]
+PatientSetting = Annotated[
+    list[str] | None, typer.Option("--patient-setting", metavar="KEY=VALUE", help="As of a source; repeatable.")
+]
 Replay = Annotated[bool, typer.Option("--replay", help="Make no call: only what the folder's events hold.")]
 
 
@@ -55,6 +61,8 @@ def run(
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Encounters at a time.")] = 4,
+    doctor_setting: DoctorSetting = None,
+    patient_setting: PatientSetting = None,
     strict: Strict = False,
     replay: Replay = False,
     as_json: Json = False,
@@ -73,14 +81,20 @@ def run(
 
     from analysis.benchmarks.budget import Budget
     from analysis.benchmarks.vaidya import cases as case_file
-    from analysis.benchmarks.vaidya import pricing, running, words
+    from analysis.benchmarks.vaidya import pricing, providers, running, words
     from generation.progress import Meter
 
     cases = case_file.load(input, benchmark)
     parties = _parties(
         (doctor_model, doctor_provider), (patient_model, patient_provider), max_rounds, input, strict=strict
     )
-    meetings = running.plan(cases, parties, pricing.load(prices), os.environ, concurrency=concurrency)
+    settings = {
+        "doctor": providers.given(doctor_setting or (), "--doctor-setting"),
+        "patient": providers.given(patient_setting or (), "--patient-setting"),
+    }
+    meetings = running.plan(
+        cases, parties, pricing.load(prices), os.environ, concurrency=concurrency, settings=settings, replay=replay
+    )
     with Meter(quiet=as_json) as meter:
         found = running.run(
             output_dir, cases, parties, meetings, Budget(max_cost, max_calls), meter,
@@ -115,6 +129,10 @@ def evaluate(
     threads: Annotated[
         int, typer.Option("--threads", "--concurrency", min=1, max=256, help="Encounters judged at a time.")
     ] = 128,
+    evaluator_setting: Annotated[
+        list[str] | None,
+        typer.Option("--evaluator-setting", metavar="KEY=VALUE", help="As of a judge; repeatable."),
+    ] = None,
     benchmark: Kind = None,
     prices: Prices = None,
     calibration: Annotated[
@@ -139,14 +157,17 @@ def evaluate(
 
     from analysis.benchmarks.budget import Budget
     from analysis.benchmarks.vaidya import cases as case_file
-    from analysis.benchmarks.vaidya import evaluation, pricing, scorers, survey, twin, words
+    from analysis.benchmarks.vaidya import evaluation, pricing, providers, scorers, survey, twin, words
     from generation.progress import Meter
 
     cases = case_file.load(input, benchmark)
     found = survey.survey(output_dir, cases)
     known = pricing.load(prices)
     extractor = extractor_model if extract_diagnosis_flag else None
-    asked = scorers.Asked(tuple(by or ["judge"]), evaluator_model, evaluator_provider, extractor, threads)
+    settings = providers.given(evaluator_setting or (), "--evaluator-setting")
+    asked = scorers.Asked(
+        tuple(by or ["judge"]), evaluator_model, evaluator_provider, extractor, threads, settings, replay
+    )
     raters = scorers.scorers(asked, cases.benchmark, known, os.environ, strict=strict, tell=warn)
     done = []
     with Meter(quiet=as_json) as meter:
@@ -188,7 +209,7 @@ def run_many(
     from generation.progress import Meter
 
     asked = many.load(file)
-    prepared = running_many.prepare(asked, os.environ, strict=strict)
+    prepared = running_many.prepare(asked, os.environ, strict=strict, replay=replay)
     for one in prepared:
         _say_providers(one.parties)
     with Meter(quiet=as_json) as meter:

@@ -4,11 +4,11 @@ A name that no rule knows goes to OpenAI, as VAIDYA has it; the case's text then
 from a name is printed, and `--strict` takes no provider that was not named.
 """
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from generation.settings import OPENAI, ModelSettings, Price, is_local, model_settings
+from analysis.strict_json import NotJson, parsed
+from generation.settings import OPENAI, ModelSettings, Price, model_settings
 from study.errors import StudyError
 
 EMBEDDED = ("embedded", "oracle", "mute")  # speakers of this machine: no model, no key
@@ -117,12 +117,27 @@ def settings(
     return model_settings(given | dict(more), f"{who.model} at {who.provider}")
 
 
-def stays_here(who: Served) -> bool:
-    """Whether what is asked of a model stays on this machine."""
-    if who.embedded:
-        return True
-    provider = PROVIDERS[who.provider]
-    return is_local(os.environ.get(provider.other_address, "").strip() or provider.address)
+def given(words: Sequence[str], option: str) -> dict[str, object]:
+    """Settings from KEY=VALUE words; a value is read as JSON where it is some, else as a text.
+
+    >>> given(["max_tokens=900", 'unsupported=["temperature"]', "variant=plain"], "--doctor-setting")
+    {'max_tokens': 900, 'unsupported': ['temperature'], 'variant': 'plain'}
+
+    Raises
+    ------
+    StudyError : for a word without =, or a key that stands twice
+    """
+    found: dict[str, object] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key or key in found:
+            what = "stands twice" if key in found else "is no KEY=VALUE"
+            raise StudyError(f"{option} {word}: {what}; say for example {option} max_tokens=900")
+        try:
+            found[key] = parsed(value)
+        except NotJson:
+            found[key] = value
+    return found
 
 
 def _is_openai(model: str) -> bool:

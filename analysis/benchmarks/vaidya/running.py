@@ -17,6 +17,7 @@ from analysis.benchmarks.vaidya.providers import Served
 from analysis.benchmarks.vaidya.survey import Survey, differs, survey
 from generation.asking import now
 from generation.encounter import Player
+from generation.model_player import ModelPlayer
 from generation.players import player
 from generation.progress import Meter
 from study.errors import StudyError
@@ -48,12 +49,14 @@ def plan(
     *,
     concurrency: int,
     settings: Settings | None = None,
+    replay: bool = False,
 ) -> Plan:
     """Who meets whom, ready to begin; no key is missing then, and nothing has been asked.
 
     Parameters
     ----------
     settings : of a role's model, beside the defaults
+    replay : nobody will be asked, and no key is wanted
 
     Raises
     ------
@@ -64,6 +67,9 @@ def plan(
         role: _player(role, who, prices, environment, concurrency, (settings or {}).get(role, {}), diagnoses)
         for role, who in (("doctor", parties.doctor), ("patient", parties.patient))
     }
+    for one in both.values():
+        if isinstance(one, ModelPlayer) and not one.demo and not replay:
+            one.settings.key()
     return Plan(tuple(map(vignette, cases.patients)), (both["doctor"],), both["patient"], parties.rounds)
 
 
@@ -129,7 +135,6 @@ def _player(
         return player(role, who.model, diagnoses=diagnoses)
     price = prices.of(who.model, who.provider)
     found = providers.settings(who, price, concurrency, {**DEFAULTS[role], **given}, environment)
-    found.key()
     return player(role, who.model, settings=found)
 
 

@@ -30,7 +30,9 @@ class Prepared:
     log: Path
 
 
-def prepare(asked: Many, environment: Mapping[str, str], *, strict: bool = False) -> list[Prepared]:
+def prepare(
+    asked: Many, environment: Mapping[str, str], *, strict: bool = False, replay: bool = False
+) -> list[Prepared]:
     """Every doctor of a file, set up; nothing has been asked.
 
     Raises
@@ -50,8 +52,9 @@ def prepare(asked: Many, environment: Mapping[str, str], *, strict: bool = False
             )  # fmt: skip
             settings = {"doctor": doctor.settings, "patient": file.patient_settings}
             meetings = running.plan(
-                cases, parties, prices, environment, concurrency=file.concurrency, settings=settings
-            )
+                cases, parties, prices, environment, concurrency=file.concurrency, settings=settings,
+                replay=replay,
+            )  # fmt: skip
         except StudyError as error:
             problems += [f"{asked.path}: {line}" for line in str(error).splitlines()]
             continue

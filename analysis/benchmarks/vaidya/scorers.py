@@ -1,7 +1,7 @@
 """Who scores: a judge by its model and provider, or the rule."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analysis.benchmarks.scoring import Scorer
 from analysis.benchmarks.vaidya import providers
@@ -20,13 +20,15 @@ KINDS = ("judge", "rule")
 
 @dataclass(frozen=True)
 class Asked:
-    """Who is to score, as the flags say it."""
+    """Who is to score, as the flags say it; in a replay nobody is asked, and no key is wanted."""
 
     by: tuple[str, ...]
     model: str | None = None
     provider: str | None = None
     extractor: str | None = None
     threads: int = 128
+    settings: Mapping[str, object] = field(default_factory=dict)
+    replay: bool = False
 
 
 def scorers(
@@ -81,7 +83,7 @@ def _settings(
     tell: Callable[[str], object],
 ) -> ModelSettings:
     if model == LOCAL:
-        return small_model(dict(DEFAULTS), "evaluator local")
+        return small_model({**DEFAULTS, **asked.settings}, "evaluator local")
     if model in EMBEDDED:
         raise StudyError(f"evaluator {model}: plays in encounters and judges none; name a model, or say --by rule")
     who = served(model, asked.provider, "evaluator", strict=strict)
@@ -89,6 +91,7 @@ def _settings(
         tell(who.line("evaluator"))
     assert who.provider in PROVIDERS
     price = prices.of(who.model, who.provider)
-    found = providers.settings(who, price, asked.threads, DEFAULTS, environment)
-    found.key()
+    found = providers.settings(who, price, asked.threads, {**DEFAULTS, **asked.settings}, environment)
+    if not asked.replay:
+        found.key()
     return found

@@ -7,7 +7,7 @@ from analysis.benchmarks.vaidya.evaluation import DRAWS, LEVEL, Evaluation
 from analysis.benchmarks.vaidya.running import Ran
 
 _SHOWN = 5
-EMBEDDED = "An embedded speaker took part: the scores say nothing about any model."
+EMBEDDED = "An embedded speaker, or the small model for trials, took part: no score says anything of a model."
 
 
 def ran(found: Ran) -> str:

@@ -109,7 +109,7 @@ def with_models(folder="out", *more, code=0):
 def test_embedded_speakers_leave_a_file_for_each_patient(here):
     found = run()
     assert {f"patient_{i}.json" for i in range(10)} < {p.name for p in Path("out").iterdir()}
-    assert "say nothing about any model" in found.stdout
+    assert "no score says anything of a model" in found.stdout
     manifest = json.loads(Path("out/manifest.json").read_text("utf-8"))
     assert (10, "embedded", True) == (manifest["cases"], manifest["doctor_model"], manifest["simulated"])
 
@@ -187,6 +187,30 @@ def test_a_replay_has_equal_scores_and_makes_no_call(server):
         .sort_values(["rater_id", "label"]).reset_index(drop=True),
     )  # fmt: skip
     assert files == {p.name: p.read_bytes() for p in Path("out").glob("patient_*.json")}
+
+
+def test_a_replay_wants_no_key(server, monkeypatch):
+    monkeypatch.setenv("XAI_API_KEY", "sk-of-nobody")
+    monkeypatch.setenv("XAI_BASE_URL", server.url)
+    run("out", "grok-a", patient="grok-b")
+    evaluate(by="grok-c")
+    before = results(rater="vaidya-judge-grok-c")
+    monkeypatch.delenv("XAI_API_KEY")
+    run("out", "grok-a", "--replay", patient="grok-b")
+    evaluate("out", "--replay", by="grok-c")
+    assert before == results(rater="vaidya-judge-grok-c")
+    assert not any("sk-of-nobody" in p.read_text("utf-8") for p in Path("out").iterdir() if p.suffix != ".parquet")
+
+
+def test_settings_reach_the_models(server):
+    with_models("out", "--doctor-setting", "max_tokens=99", "--patient-setting", 'unsupported=["temperature"]')
+    sent = {h.body["model"]: h.body for h in server.hits}
+    assert 99 == sent["qwen-doc"]["max_tokens"] and "temperature" not in sent["qwen-pat"]
+    evaluate("out", "--evaluator-setting", 'unsupported=["temperature"]', by="qwen-judge")
+    assert "temperature" not in server.hits[-1].body
+    for words, said in ((("x",), "no KEY=VALUE"), (("sede=1",), "unknown key"), (("seed=1", "seed=2"), "twice")):
+        with pytest.raises(StudyError, match=said):
+            with_models("out", *(word for one in words for word in ("--doctor-setting", one)))
 
 
 def test_a_run_that_was_stopped_goes_on_and_asks_nothing_twice(server):
