@@ -183,6 +183,15 @@ def test_simulated_is_said_in_every_file(simulated, tmp_path):
     assert told["rai:hasSyntheticData"] is True
 
 
+def test_a_panel_of_both_says_how_many_ratings_are_simulated(simulated, tmp_path):
+    people = ["rater-01", "rater-02"]
+    changed(simulated.ratings, tables.RATINGS, lambda f: f.assign(simulated=~f["rater_id"].isin(people)))
+    released(about(simulated.folder, 'simulated = "labelled"\nconsent = "Both signed."'), tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
+    assert "Of the panel's 288 ratings 240 are SIMULATED" in told["description"]
+    assert [] == problems_of(tmp_path / "out")
+
+
 def test_simulated_ratings_need_their_label(simulated):
     about(simulated.folder)
     said = refusal(config.load(simulated.folder))
@@ -311,7 +320,8 @@ def test_texts_are_scrubbed_and_say_how_often(simulated, tmp_path):
     assert ("저는 [NAME]입니다, [PHONE]이에요.", 2) == (row["text"], row["replaced"])
     assert [0, 0, 0, 2] == sorted(after["replaced"])
     assert {"name": 1, "phone": 1} == made.replaced
-    assert "replaced by placeholders: 2 (1 × name, 1 × phone)" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "replaced by placeholders: 2 (1 × name, 1 × phone)" in card
 
 
 def test_what_a_person_must_decide_is_refused_until_it_is_decided(simulated, tmp_path):
