@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -91,9 +92,23 @@ def test_a_study_of_other_sources_is_refused(loaded):
         published.side_by_side(dataclasses.replace(loaded, study=None))
 
 
+def test_the_command_writes_its_files_and_prints_json(made, monkeypatch, tmp_path):
+    monkeypatch.setattr(published, "side_by_side", lambda loaded: made)
+    done = CliRunner().invoke(cli.app, ["published", str(TWIN), "--out", str(tmp_path), "--json"])
+    assert 0 == done.exit_code
+    assert len(made.pairs) == len(json.loads(done.stdout)["estimates"])
+    assert {"csv", "html", "json", "svg", "tex"} == {f.suffix[1:] for f in tmp_path.iterdir()}
+
+
+def test_no_folder_is_told_how_one_is_made(tmp_path):
+    done = CliRunner().invoke(cli.app, ["published", str(tmp_path / "none")])
+    assert "study simulate --published --into" in str(done.exception)
+
+
 def test_a_number_outside_ends_with_exit_code_1(loaded, monkeypatch, tmp_path):
     outside = SideBySide("t", loaded, (Pair("part", "mean", 4.84, 4.9), Pair("part", "other", 1.0, 1.0)))
     monkeypatch.setattr(published, "side_by_side", lambda loaded: outside)
+    monkeypatch.setattr(published_figure, "encounters", lambda means, simulated: SimpleNamespace(svg="<svg/>"))
     done = CliRunner().invoke(cli.app, ["published", str(TWIN), "--out", str(tmp_path)])
     assert isinstance(done.exception, StudyError)  # `study.terminal` makes it a sentence and exit code 1
     assert "not equal within the tolerance: mean (part)" in str(done.exception)

@@ -1,6 +1,7 @@
 """The twin prints as the published study does, says that it is simulated, and is built again to the letter."""
 
 import json
+import shutil
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from typer.testing import CliRunner
 
 from analysis.stats.agreement import icc
-from study import tables
+from study import cli, tables
 from study.config import FILE, load
 from study.errors import StudyError
 from study.twin import agreement, counts, totals
@@ -53,8 +55,13 @@ def matrix(rows):
     return rows.pivot(index=["metric_id", "label"], columns="rater_id", values="value")
 
 
-def test_it_is_built_again_to_the_letter(study, tmp_path):
-    again = build(tmp_path / "twin")
+def test_it_is_built_again_to_the_letter_also_after_a_kill(study, tmp_path):
+    folder = tmp_path / "twin"
+    folder.mkdir()
+    shutil.copy(SHIPPED / FILE, folder)  # all that stood when an earlier build was killed
+    done = CliRunner().invoke(cli.app, ["simulate", "--published", "--into", str(folder), "--json"])
+    assert {"folder": str(folder), "rows": 19380, "simulated": True} == json.loads(done.stdout)
+    again = load(folder)
     written = dict(reversed(line.split("  ")) for line in (SHIPPED / DIGESTS).read_text("utf-8").splitlines())
     assert written == digests(study) == digests(again)
     said = [tomllib.loads((f / FILE).read_text("utf-8")) for f in (SHIPPED, again.folder)]
@@ -155,6 +162,13 @@ def test_the_share_of_low_answers_is_highest_where_published(means):
     fluency = means[means["metric_id"] == "fluency"]
     share = (fluency["value"] < 3).groupby(fluency["category"]).mean().nlargest(2)
     assert set(FIGURES.low.where) == set(share.index)
+
+
+@pytest.mark.parametrize("wrong", [["somewhere", "--published"], ["--into", "somewhere"]], ids=" ".join)
+def test_a_folder_named_in_the_wrong_way_is_wrong_usage(wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert 2 == CliRunner().invoke(cli.app, ["simulate", *wrong]).exit_code
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
