@@ -105,7 +105,7 @@ def run(
     else:
         say(words.ran(found))
     if found.incomplete:
-        _incomplete(output_dir, f"{found.outcome.open} encounters are open", found.outcome.stopped)
+        _incomplete(output_dir, f"{found.outcome.open} encounters are open; run again", found.outcome.stopped)
 
 
 @vaidya.command()
@@ -184,8 +184,10 @@ def evaluate(
         dump([evaluation.plain(one) for one in done])
     else:
         say("\n\n".join(words.evaluated(one) for one in done))
-    if any(one.incomplete for one in done):
-        _incomplete(output_dir, "not every case has a score", next((o.stopped for o in done if o.stopped), None))
+    if left := [one for one in done if one.incomplete]:
+        counts = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in left[0].lacking.items())
+        why = next((one.stopped for one in left if one.stopped), None)
+        _incomplete(output_dir, f"{left[0].rater_id}: cases without a score: {counts}", why)
 
 
 @vaidya.command("run-many")
@@ -220,7 +222,7 @@ def run_many(
         say("\n\n".join(words.ran(one) for one in found))
     if left := [one for one in found if one.incomplete]:
         names = ", ".join(one.parties.doctor.model for one in left)
-        _incomplete(asked.output_root, f"encounters of {names} are open", left[0].outcome.stopped)
+        _incomplete(asked.output_root, f"encounters of {names} are open; run again", left[0].outcome.stopped)
 
 
 def _parties(
@@ -245,7 +247,7 @@ def _say_providers(parties: "Parties") -> None:
 
 def _incomplete(folder: Path, what: str, why: str | None) -> None:
     """Say what is not complete, and leave with the exit code for it."""
-    typer.echo(f"incomplete: {folder}: {what}{f' ({why})' if why else ''}; run again for the rest", err=True)
+    typer.echo(f"incomplete: {folder}: {what}{f' ({why})' if why else ''}", err=True)
     raise typer.Exit(INCOMPLETE)
 
 

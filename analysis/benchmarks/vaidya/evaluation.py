@@ -45,8 +45,13 @@ class Evaluation:
     @property
     def incomplete(self) -> bool:
         """Whether the document's rule makes this exit with 2."""
+        return bool(self.lacking)
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """How many cases have no score, by the reason."""
         counted = ("missing", "invalid", "judge_errors", "unjudged", "no_words")
-        return any(self.summary[name] for name in counted)
+        return {name: len(self.summary[name]) for name in counted if self.summary[name]}  # type: ignore[arg-type]
 
 
 def evaluate(
@@ -153,19 +158,21 @@ def _row(found: Survey, case_id: str, patient_id: int, rating: Mapping[str, obje
         reason = found.invalid.get(case_id, f"{conversation.path_of(found.folder, case_id).name} is not there")
         return {"patient_id": patient_id, "score": None, "reasoning": reason, "status": status}
     value, reason = rating["value"], rating["reason"]
-    ended = found.conversations[case_id].encounter.status
+    met = found.conversations[case_id].encounter
     status = str(rating["status"])
     if status == "ok" and reason == NO_DIAGNOSIS:
         status = NO_DIAGNOSIS
     if status == "missing":
         status = UNJUDGED
-    if status == "not_applicable" and ended in ("doctor_failed", "patient_failed"):
-        status = ended
+    if status == "not_applicable" and met.status in ("doctor_failed", "patient_failed"):
+        status = met.status
     return {
         "patient_id": patient_id,
         "score": None if pd.isna(value) else float(value),
         "reasoning": None if pd.isna(reason) else reason,
         "status": status,
+        "diagnosis": met.diagnosis,
+        "flags": list(met.flags),
     }
 
 

@@ -94,10 +94,9 @@ def run(
 
     Raises
     ------
-    StudyError : before anything is asked, if the folder holds another doctor's conversations
+    StudyError : before anything is asked, if the folder holds conversations of other speakers
     """
-    known = survey(folder, cases) if folder.is_dir() else None
-    _check_own(known, parties, again)
+    known = check(folder, cases, parties, again=again)
     there = {} if again or known is None else _kept(known, parties)
     held = _open(folder, meetings, there)
     written: list[str] = []
@@ -138,20 +137,32 @@ def _player(
     return player(role, who.model, settings=found)
 
 
-def _check_own(known: Survey | None, parties: Parties, again: bool) -> None:
-    """Refuse a folder with conversations that these would take the place of, though they are not their like."""
-    for one in known.conversations.values() if known is not None else ():
-        has = one.encounter.source_id
-        if has != parties.doctor.model:
-            raise StudyError(
-                f"{one.path}: is a conversation of {has}, not of {parties.doctor.model}; give each doctor a "
-                "folder of its own with --output-dir"
-            )
+def check(folder: Path, cases: Cases, parties: Parties, *, again: bool) -> Survey | None:
+    """What a folder holds already; None if there is none.
+
+    Raises
+    ------
+    StudyError : if it holds conversations that others would take the place of, though they are not their like
+    """
+    if not folder.is_dir():
+        return None
+    known = survey(folder, cases)
+    for one in known.conversations.values():
+        for role, has, wanted in (
+            ("doctor", one.encounter.source_id, parties.doctor.model),
+            ("patient", one.encounter.patient_id, parties.patient.model),
+        ):
+            if has != wanted:
+                raise StudyError(
+                    f"{one.path}: is a conversation with {role} {has}, not {wanted}; give each doctor, and each "
+                    "patient, a folder of its own with --output-dir"
+                )
         if one.case_digest is None and not again:
             raise StudyError(
                 f"{one.path}: does not say which text of its case it was made from; name another --output-dir, or "
                 "hold all anew with --no-skip-existing"
             )
+    return known
 
 
 def _kept(known: Survey, parties: Parties) -> dict[str, str]:
@@ -173,7 +184,7 @@ def _open(folder: Path, meetings: Plan, there: Mapping[str, str]) -> Plan | None
     alone = {
         at.case.case_id
         for _, at in meetings.appointments()
-        if at.case.case_id in there and not known.settled(at.config)
+        if at.case.case_id in there and not known.said(at.config)
     }
     left = tuple(c for c in meetings.cases if c.case_id not in alone)
     if not left:

@@ -50,6 +50,8 @@ def prepare(
                 served(file.patient_model, file.patient_provider, "patient", strict=strict),
                 file.max_rounds, str(asked.input),
             )  # fmt: skip
+            folder = asked.output_root / doctor.slug
+            running.check(folder, cases, parties, again=not file.skip_existing)
             settings = {"doctor": doctor.settings, "patient": file.patient_settings}
             meetings = running.plan(
                 cases, parties, prices, environment, concurrency=file.concurrency, settings=settings,
@@ -58,8 +60,10 @@ def prepare(
         except StudyError as error:
             problems += [f"{asked.path}: {line}" for line in str(error).splitlines()]
             continue
-        log = asked.log_dir / f"{doctor.slug}.jsonl"
-        found.append(Prepared(cases, parties, meetings, asked.output_root / doctor.slug, log))
+        loose = [p.name for p in meetings.players if not p.bounded]
+        if file.max_cost is not None and loose and not replay:
+            problems.append(f"{asked.path}: max_cost needs a price and a token limit for {', '.join(loose)}")
+        found.append(Prepared(cases, parties, meetings, folder, asked.log_dir / f"{doctor.slug}.jsonl"))
     if problems:
         raise StudyError(joined(list(dict.fromkeys(problems))))
     return found

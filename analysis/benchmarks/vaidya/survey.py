@@ -43,7 +43,7 @@ def survey(folder: Path, cases: Cases) -> Survey:
 
     Raises
     ------
-    StudyError : if there is no such folder, or it holds conversations of several doctors
+    StudyError : if there is no such folder, or it holds conversations of several doctors or patients
     """
     if not folder.is_dir():
         raise StudyError(f"{folder}: no such folder; `analysis benchmark vaidya run` makes one")
@@ -60,7 +60,7 @@ def survey(folder: Path, cases: Cases) -> Survey:
             invalid[patient.case_id] = str(why)
         else:
             found[patient.case_id] = read if read.ended != "unknown" else _watched(read, patient)
-    _check_doctors(folder, found)
+    _check_speakers(folder, found)
     known = [p.case_id for p in cases.patients]
     return Survey(
         folder, cases, found, tuple(c for c in known if c not in there), invalid,
@@ -92,11 +92,14 @@ def _watched(found: Conversation, patient: Patient) -> Conversation:
     return replace(found, encounter=watched)
 
 
-def _check_doctors(folder: Path, found: Mapping[str, Conversation]) -> None:
-    doctors: dict[tuple[str, str], list[str]] = {}
-    for case_id, one in found.items():
-        named = one.encounter.source_id, str(one.metadata.get("doctor_provider") or "?")
-        doctors.setdefault(named, []).append(conversation.path_of(folder, case_id).name)
-    if len(doctors) > 1:
-        listed = "; ".join(f"{model} of {by} in {several(names, 3)}" for (model, by), names in doctors.items())
-        raise StudyError(f"{folder}: holds conversations of more than one doctor ({listed}); a folder is of one")
+def _check_speakers(folder: Path, found: Mapping[str, Conversation]) -> None:
+    """Refuse a folder whose mean would be of several doctors, or of one with several patients."""
+    for role in conversation.ROLES:
+        speakers: dict[tuple[str, str], list[str]] = {}
+        for case_id, one in found.items():
+            model = one.encounter.source_id if role == "doctor" else one.encounter.patient_id
+            named = model, str(one.metadata.get(f"{role}_provider") or "?")
+            speakers.setdefault(named, []).append(conversation.path_of(folder, case_id).name)
+        if len(speakers) > 1:
+            told = "; ".join(f"{model} of {by} in {several(names, 3)}" for (model, by), names in speakers.items())
+            raise StudyError(f"{folder}: holds conversations of more than one {role} ({told}); a folder is of one")

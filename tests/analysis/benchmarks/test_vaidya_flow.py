@@ -215,7 +215,7 @@ def test_settings_reach_the_models(server):
 
 def test_a_run_that_was_stopped_goes_on_and_asks_nothing_twice(server):
     found = with_models("out", "--max-calls", "14", "--concurrency", "1", code=2)
-    assert "run again for the rest" in found.stderr and "--max-calls 14" in found.stderr
+    assert "7 encounters are open; run again" in found.stderr and "--max-calls 14" in found.stderr
     assert (14, 3) == (len(server.hits), len(list(Path("out").glob("patient_*.json"))))
     evaluate(code=2)
     assert ([str(i) for i in range(3, 10)], 3) == (summary()["missing"], summary()["evaluated"])
@@ -271,6 +271,7 @@ def test_what_is_not_evaluated_leaves_the_mean_and_is_nought_beside_it(here):
     assert "half written" in s["invalid"]["2"] and 'holds case "4"' in s["invalid"]["3"]
     assert [None] * 3 == [r["score"] for r in results() if r["patient_id"] in (1, 2, 3)]
     assert "n = 7/10 (70%)" in found.stdout
+    assert "cases without a score: 1 missing, 2 invalid" in found.stderr
 
 
 def test_a_judge_that_cannot_be_read_has_no_say(server):
@@ -344,8 +345,10 @@ def test_a_corrected_answer_is_scored_without_another_conversation(here):
 
 def test_no_call_is_made_for_a_folder_of_another_doctor(server):
     run("out", "mute")
-    with pytest.raises(StudyError, match="a conversation of mute, not of qwen-doc"):
+    with pytest.raises(StudyError, match="with doctor mute, not qwen-doc"):
         with_models()
+    with pytest.raises(StudyError, match="with patient embedded, not qwen-pat"):
+        run("out", "mute", patient="qwen-pat")
     run("two", "oracle")
     Path("out/patient_3.json").write_bytes(Path("two/patient_3.json").read_bytes())
     with pytest.raises(StudyError, match=r"more than one doctor .*oracle of embedded in patient_3.json"):
@@ -468,6 +471,7 @@ def test_run_many_goes_on_with_others_when_one_is_not_reached(server):
         ("input: cases", "[mute]", "input stands twice"), ("", "[{name: x}]", "doctor_models.0"),
         ("", "[{model: mute, provider: openai}]", "no provider"),
         ("", "[{model: mute, settings: {seed: 1}}]", "no settings"),
+        ("max_cost: 1", "[mute, qwen-a]", "max_cost needs a price and a token limit for qwen-a"),
         ("", "[{model: qwen-a, settings: {sede: 1}}]", "unknown key sede"), (": :", "[mute]", "not YAML"),
     ],
 )  # fmt: skip
