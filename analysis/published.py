@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import fitting, load, lowscores, means
 from analysis.load import Loaded
 from analysis.side_by_side import Pair, SideBySide
-from analysis.stats import agreement
+from analysis.stats import agreement, icc_incomplete
 from analysis.stats.plain_interval import mean_interval
 from study.errors import StudyError
 from study.twin.published import Published, published
@@ -63,6 +63,7 @@ def _ratings(loaded: Loaded, figures: Published) -> tuple[pd.DataFrame, pd.DataF
     rated = set(load.rated_metrics(loaded))
     lacking = [f"source titled {title}" for title in figures.sources.values() if title not in titles]
     lacking += [f"metric {m}" for m in (*figures.utterance_metrics, *figures.encounter_metrics) if m not in rated]
+    lacking += [f"rated question of {f} form" for f in means.PENALTY if f not in set(loaded.frame["form"])]
     if lacking:
         raise StudyError(
             f"{loaded.name}: has no {lacking[0]}; only a study of the same sources and metrics can be held "
@@ -148,7 +149,9 @@ def _agreement(figures: Published, spoken: pd.DataFrame, whole: pd.DataFrame) ->
 
 def _icc(rated: pd.DataFrame) -> pd.Series:
     matrix = agreement.rating_matrix(rated.astype({"metric": str}), item=["metric", "label"])
-    return agreement.icc(matrix).set_index("term").loc["ICC(2,k)"]
+    complete = matrix.notna().to_numpy().all()
+    found = agreement.icc(matrix) if complete else icc_incomplete.icc_incomplete(matrix)
+    return found.set_index("term").loc["ICC(2,k)"]
 
 
 def _sentences(figures: Published, spoken: pd.DataFrame) -> list[Pair]:

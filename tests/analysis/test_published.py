@@ -44,6 +44,24 @@ def test_one_rating_less_is_seen(loaded, monkeypatch):
     }
 
 
+def test_a_missing_rating_is_no_failure(loaded, monkeypatch):
+    frame = loaded.frame.astype({"status": str})
+    gone = frame.index == frame.index[frame["metric"] == "engagement"][0]
+    changed = frame.assign(score=frame["score"].mask(gone), status=frame["status"].mask(gone, "missing"))
+    monkeypatch.setattr(published, "_low", lambda figures, loaded: [])
+    made = published.side_by_side(dataclasses.replace(loaded, frame=changed))
+    rows = next(pair for pair in made.pairs if pair.quantity == "rows of ratings")
+    assert (19380, 19379, False) == (rows.published, rows.reproduced, rows.within)
+    icc = next(pair for pair in made.pairs if pair.quantity == "ICC(2,k), encounters")
+    assert abs(icc.reproduced - 0.912) < 0.002
+
+
+def test_questions_of_one_form_are_refused(loaded):
+    frame = loaded.frame[loaded.frame["form"] != "negative"]
+    with pytest.raises(StudyError, match="has no rated question of negative form"):
+        published.side_by_side(dataclasses.replace(loaded, frame=frame))
+
+
 def test_the_files_hold_what_the_page_shows(made, tmp_path):
     paths = side_by_side.write(made, tmp_path, "<svg></svg>")
     rows = pd.read_csv(paths["csv"])
