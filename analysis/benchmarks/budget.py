@@ -30,10 +30,14 @@ class Budget:
             if limit is not None and not limit > 0:
                 raise StudyError(f"--{name} {limit:g}: a budget is more than nothing")
         self.max_cost, self.max_calls = max_cost, max_calls
+        self._change = threading.Condition()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was counted, before the events of a folder are counted from the first."""
         self.spent, self.calls = 0.0, 0
         self.closed: str | None = None
         self._held: dict[str, dict[str, float]] = {}  # by question, by attempt
-        self._change = threading.Condition()
 
     def noting(self, note: Note) -> Note:
         """A note for an Asker: it asks the budget before a call leaves, and then tells `note`."""

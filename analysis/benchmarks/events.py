@@ -1,7 +1,7 @@
 """What happened in a benchmark's folder, one line an event, appended and never changed.
 
     run      what a run was to do               asked, missed  every call before it left; those without an answer
-    said     one utterance, or its failure      ended          an encounter and its status
+    said     one utterance, or its failure      ended          an encounter and its status, for who reads along
     scored   one judge's word on one encounter  again          from here on all is asked anew
 
 An encounter is rebuilt from what was said in it. So a run that was killed goes on in the middle of a dialogue, and
@@ -20,7 +20,6 @@ from generation.sources.speaker import Answer
 from study.records import Role, Turn
 
 FILE = "events.jsonl"
-_OPEN = ("infra_error", "not_run")
 _OWN = ("event", "config", "encounter_id", "role", "round", "index", "status", "text", "detail", "at")
 
 
@@ -29,7 +28,6 @@ class Events:
     """Where each utterance and verdict of a folder stands. Texts stay in the file, so that memory is flat."""
 
     path: Path
-    statuses: dict[bytes, str] = field(default_factory=dict)
     _said: dict[bytes, dict[int, int]] = field(default_factory=dict)
     _scored: dict[bytes, int] = field(default_factory=dict)
 
@@ -42,6 +40,7 @@ class Events:
         StudyError : for a line that cannot be read
         """
         events = cls(path)
+        budget.reset()
         for place, record in records(path):
             events.add(record, place)
             budget.count(record)
@@ -52,18 +51,11 @@ class Events:
         match record.get("event"):
             case "again":
                 self._said.clear()
-                self.statuses.clear()
             case "said":
                 said = self._said.setdefault(_short(record["config"]), {})
                 said[int(str(record["index"]))] = place
-            case "ended":
-                self.statuses[_short(record["config"])] = str(record["status"])
             case "scored":
                 self._scored[_short(record["key"])] = place
-
-    def settled(self, config: str) -> bool:
-        """Whether an encounter has an end that stands."""
-        return self.statuses.get(_short(config), "not_run") not in _OPEN
 
     def said(self, config: str) -> dict[int, Record]:
         """What was said in an encounter so far, by its place in the dialogue."""

@@ -25,6 +25,7 @@ from study.errors import StudyError, joined
 from study.records import Encounter, Vignette
 
 ROUNDS = 8
+OPEN = ("infra_error", "not_run")  # is asked for again
 _ROWS = 500  # written at a time
 Each = Callable[[Vignette, Encounter], object]
 
@@ -73,6 +74,10 @@ class Plan:
             for case in self.cases:
                 for replicate in range(1, self.replicates + 1):
                     yield doctor, self._appointment(doctor, case, replicate)
+
+    @property
+    def encounters(self) -> int:
+        return len(self.doctors) * len(self.cases) * self.replicates
 
     def workers(self, doctor: Player) -> int:
         own = [w for w in (doctor.workers, self.patient.workers) if w]
@@ -132,7 +137,7 @@ class Outcome:
     @property
     def open(self) -> int:
         """Encounters that a further run would ask for."""
-        return self.count("infra_error", "not_run")
+        return self.count(*OPEN)
 
 
 def run(
@@ -173,9 +178,10 @@ def run(
             journal.append({"event": "again", "at": now()})
         events = Events.read(path, budget)
         keep = Keep(journal, events, budget)
-        kept = sum(events.settled(at.config) for _, at in plan.appointments())
+        todo = _open(plan, events)
+        kept = plan.encounters - sum(map(len, todo.values()))
         journal.append({"event": "run", **plan.told(), "kept": kept, "at": now()})
-        stopped = _hold(plan, events, keep, budget, meter)
+        stopped = _hold(plan, todo, events, keep, budget, meter)
         outcome = _written(folder, plan, events, each)
     outcome.kept, outcome.stopped = kept, stopped
     return outcome
@@ -188,15 +194,24 @@ def remembered(plan: Plan, events: Events, doctor: Player, at: Appointment) -> E
     return meet(*both, at, rounds=plan.rounds, told=doctor.brief(at.case, plan.rounds))
 
 
-def _hold(plan: Plan, events: Events, keep: Keep, budget: Budget, meter: Meter) -> str | None:
-    """Hold every open encounter; why it could not be done to the end, or None."""
+def _open(plan: Plan, events: Events) -> dict[str, list[Appointment]]:
+    """What is to be held, by doctor: what was said tells whether an encounter is over."""
     todo: dict[str, list[Appointment]] = {d.name: [] for d in plan.doctors}
-    kept: Counter = Counter()
     for doctor, at in plan.appointments():
-        if events.settled(at.config):
-            kept[doctor.name] += 1
-        else:
+        if remembered(plan, events, doctor, at).status in OPEN:
             todo[doctor.name].append(at)
+    return todo
+
+
+def _hold(
+    plan: Plan,
+    todo: Mapping[str, list[Appointment]],
+    events: Events,
+    keep: Keep,
+    budget: Budget,
+    meter: Meter,
+) -> str | None:
+    """Hold every open encounter; why it could not be done to the end, or None."""
     if not any(todo.values()):
         return None
     reasons: list[str] = []
@@ -225,8 +240,8 @@ def _hold(plan: Plan, events: Events, keep: Keep, budget: Budget, meter: Meter) 
         for player in plan.players:
             player.open(note)
         for doctor in plan.doctors:
-            own = todo[doctor.name]
-            meter.begin(doctor.name, len(own) + kept[doctor.name], kept[doctor.name])
+            own, total = todo[doctor.name], len(plan.cases) * plan.replicates
+            meter.begin(doctor.name, total, total - len(own))
             if own:
                 workers = min(plan.workers(doctor), len(own))
                 begun.append(spread(own, lambda at, doctor=doctor: one(doctor, at), workers, Gate()))
@@ -253,7 +268,7 @@ def _written(folder: Path, plan: Plan, events: Events, each: Each) -> Outcome:
             found = [(at.case, remembered(plan, events, doctor, at)) for doctor, at in some]
             for case, encounter in found:
                 outcome.add(encounter)
-                if encounter.status not in ("infra_error", "not_run"):
+                if encounter.status not in OPEN:
                     each(case, encounter)
             yield encounters.frame(e for _, e in found)
 

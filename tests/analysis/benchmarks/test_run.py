@@ -195,6 +195,26 @@ def test_a_second_run_asks_nothing_and_writes_the_same(tmp_path):
     assert first == (tmp_path / encounters.FILE).read_bytes()
 
 
+def test_what_was_said_tells_whether_an_encounter_is_over(tmp_path):
+    """Not the line that says so: without its last words, an encounter goes on from where it then is."""
+    with Loopback(talking) as server:
+        held(tmp_path, plan(server, concurrency=1))
+        lines = (tmp_path / FILE).read_text(encoding="utf-8").splitlines(keepends=True)
+        last = max(i for i, line in enumerate(lines) if '"event":"said"' in line)
+        (tmp_path / FILE).write_text("".join(lines[:last] + lines[last + 1 :]), encoding="utf-8")
+        assert {"concluded": 5, "not_run": 1} == held(tmp_path, plan(server), replay=True).statuses["gpt"]
+        outcome = held(tmp_path, plan(server))
+        assert (5, 0, 19) == (outcome.kept, outcome.open, len(server.hits))
+
+
+def test_one_budget_serves_several_runs_of_a_folder(tmp_path):
+    budget = Budget(max_calls=18)
+    with Loopback(talking) as server:
+        assert 0 == held(tmp_path, plan(server), budget).open
+        assert 0 == held(tmp_path, plan(server), budget).open
+        assert 18 == budget.calls == len(server.hits)
+
+
 def test_again_asks_for_everything_anew(tmp_path):
     with Loopback(talking) as server:
         held(tmp_path, plan(server))
