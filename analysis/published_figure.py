@@ -38,10 +38,9 @@ def encounters(means: pd.DataFrame, simulated: bool) -> Drawing:
             ax.plot(row["published"], above, "o", color=GREY, markersize=4, markerfacecolor="white")
             ax.hlines(below, row["low"], row["high"], color=colour, linewidth=1.6)
             ax.plot(row["estimate"], below, style.marker[source], color=colour, markersize=4.5)
-        named_rows(ax, sources, 12)
+        named_rows(ax, sources, 12, shown=ax.get_subplotspec().is_first_col())
         scale_axis(ax.xaxis, _SCALE)
         ax.set_xlim(*padded_range(_SCALE))
-        ax.tick_params(axis="y", labelleft=ax in panels[::2])
         ax.set_title(metric.replace("_", " "))
     key = [
         panels[0].plot([], [], "o-", color=GREY, markersize=4, markerfacecolor="white", label="published")[0],
