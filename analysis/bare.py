@@ -16,6 +16,7 @@ TIDY = (
     "occasion", "score", "status", "simulated",
 )  # fmt: skip
 FACTORS = ("rater", "label", "case", "prompt", "source", "category", "form", "metric")
+_MAY_BE_EMPTY = ("category", "form")
 
 # The names under which a column is found where the caller gives none.
 _KNOWN_AS = {
@@ -214,12 +215,13 @@ def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def _check(path: Path, frame: pd.DataFrame, scale: tuple[float, float] | None) -> None:
     problems = []
-    for name in ("rater", "label", "source", "prompt", "case", "metric"):
-        if name in frame.columns and frame[name].isna().any():
-            rows = ", ".join(str(i + 1) for i in np.flatnonzero(frame[name].isna())[:_SHOWN])
-            problems.append(
-                f"{path}: no {'item' if name == 'label' else name} in row {rows}; every rating has one"
-            )
+    for name, empty in _nameless(frame).items():
+        what = "item" if name == "label" else name
+        if empty.all():
+            problems.append(f"{path}: no row names its {what}; fill the column, or leave it out of the file")
+        else:
+            rows = ", ".join(str(i + 1) for i in np.flatnonzero(empty)[:_SHOWN])
+            problems.append(f"{path}: no {what} in row {rows}; every rating has one")
     if scale is not None:
         outside = frame["score"].notna() & ~frame["score"].between(*scale)
         for row in np.flatnonzero(outside)[:_SHOWN]:
@@ -228,7 +230,8 @@ def _check(path: Path, frame: pd.DataFrame, scale: tuple[float, float] | None) -
                 f"{scale[0]:g} to {scale[1]:g}"
             )
     if {"rater", "label"} <= set(frame.columns):
-        again = frame.duplicated(["rater", "label", "metric", "occasion"]).to_numpy()
+        again = frame.duplicated(["rater", "label", "metric", "occasion"])
+        again = (again & frame[["rater", "label"]].notna().all(axis=1)).to_numpy()
         for row in np.flatnonzero(again)[:_SHOWN]:
             r = frame.iloc[row]
             problems.append(
@@ -237,6 +240,17 @@ def _check(path: Path, frame: pd.DataFrame, scale: tuple[float, float] | None) -
             )
     if problems:
         raise TableError(joined(problems))
+
+
+def _nameless(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    """Where a rating does not name its rater, item, prompt …; an item lacks a name of its own only where it should
+    have one though prompt and source have theirs."""
+    named = [n for n in FACTORS if n in frame.columns and n not in _MAY_BE_EMPTY]
+    empty = {n: frame[n].isna() for n in named}
+    if "label" in empty:
+        for part in ("prompt", "source"):
+            empty["label"] = empty["label"] & ~empty.get(part, False)
+    return {n: where for n, where in empty.items() if where.any()}
 
 
 def _text(values: pd.Series) -> pd.Series:

@@ -46,6 +46,9 @@ def judges_of(
     ------
     StudyError : for a name that nobody has; if there is no judge or no panel
     """
+    for column, option in (("rater", "rater"), ("label", "item")):
+        if column not in loaded.frame.columns:
+            raise StudyError(f"{loaded.name}: has no column of {option}s; name it with --{option}")
     kinds = loaded.frame.drop_duplicates("rater").set_index("rater")["rater_kind"]
     kinds.index = kinds.index.astype(str)
     for name in (*wanted, *panel):

@@ -98,6 +98,9 @@ def fitted(
     """
     selected = select(loaded, metric_id, raters)
     model = models.Model(formula, "given") if formula else models.model(selected, loaded.study, kind)
+    if "(" not in model.formula and model.origin == "design":
+        why = "; ".join(model.notes) or "no column of raters or items varies"
+        raise StudyError(f"{loaded.name}: {metric_id} allows no random term, so there is no mixed model ({why})")
     frame = selected.frame
     if formula and (outcome := formula.partition("~")[0].strip()) not in frame.columns:
         raise StudyError(f"--formula: the outcome {outcome} is not a column; the rating is called score")

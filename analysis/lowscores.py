@@ -60,6 +60,8 @@ def low(
         raise StudyError(f"{loaded.name}: {metric_id} is asked of whole encounters; answers have no score on it")
     if not metric.low < below <= metric.high:
         raise StudyError(f"--below {below:g}: must lie on {metric_id}'s scale, {metric.low:g} to {metric.high:g}")
+    if "label" not in chosen.frame.columns:
+        raise StudyError(f"{loaded.name}: has no column of items; name it with --item")
     columns = ["label", *(c for c in ("source", "prompt", "category", "form") if c in chosen.frame.columns)]
     terms = [c for c in ("source", "category", "form") if c in columns and chosen.frame[c].notna().any()]
     means = (

@@ -74,8 +74,10 @@ def _random(frame: pd.DataFrame, notes: list[str], *, fuller: bool) -> list[str]
         notes.append("one rater: no rater term")
     if unit:
         terms.append(unit)
-    elif levels(frame, "label") > 1:
+    elif levels(frame, "label") > max(levels(frame, "source"), 1):
         terms.append(("label",))
+    elif levels(frame, "label") > 1:
+        notes.append("(1|label) is not in the model: each source has one item, so that the two are one")
     if fuller and sources:
         terms += [(*unit, "source")] if unit else []
         terms += [("rater", "source")] if several else []

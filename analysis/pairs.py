@@ -7,6 +7,7 @@ import pandas as pd
 from analysis import display, models, results, tables
 from analysis.load import Loaded, Selected, select
 from analysis.results import Answer, Result
+from analysis.stats import formula as formulas
 from analysis.stats import two_studies
 from study.errors import StudyError
 
@@ -35,10 +36,13 @@ def compare(
     if where is not None:
         one, two = _taken(one, where[0]), _taken(two, where[1])
         names = where
+    elif first.name == second.name:
+        raise StudyError(f"{first.name}: cannot be compared with itself; give --with another, or --where twice")
     elif names[0] == names[1]:
         names = (first.name, second.name)
     asked = formula or models.model(one, first.study).formula
     try:
+        _check(asked, factor, {names[0]: one.frame, names[1]: two.frame})
         found = two_studies.compare(one.frame, two.frame, asked, factor=factor, names=names, level=level)
     except StudyError as error:
         raise StudyError(f"{metric_id}: {error}") from None
@@ -71,6 +75,24 @@ def _taken(selected: Selected, condition: str) -> Selected:
     factors = [c for c in kept.columns if isinstance(kept[c].dtype, pd.CategoricalDtype)]
     kept = kept.assign(**{c: kept[c].cat.remove_unused_categories() for c in factors})
     return Selected(selected.metric, kept, selected.left_out, selected.notes)
+
+
+def _check(asked: str, factor: str, sets: dict[str, pd.DataFrame]) -> None:
+    """Refuse a model that one set of ratings has no columns for, or that does not have the factor."""
+    model = formulas.parse(asked)
+    fixed = [column for term in model.terms for column in term]
+    for column in (*fixed, *(column for term in model.random for column in term.group)):
+        for name, frame in sets.items():
+            if column.isidentifier() and (column not in frame.columns or frame[column].isna().all()):
+                raise StudyError(
+                    f"{name} has no {column}, which the model {asked} needs; give both the same columns, or a "
+                    "model of your own with --formula"
+                )
+    if factor not in fixed:
+        raise StudyError(
+            f"{factor} is not a fixed factor of the model {asked}, so that it has no contrasts; "
+            "name one that varies in both sets with --of"
+        )
 
 
 def _table(found: pd.DataFrame, names: tuple[str, str]) -> tables.Table:

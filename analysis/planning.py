@@ -60,8 +60,14 @@ def gstudy(loaded: Loaded, metric_id: str, sizes: Sizes, cost: Cost, raters: str
     StudyError : without two sources, prompts or cases, and raters
     """
     selected = select(loaded, metric_id, raters)
+    for column in ("rater", "source"):
+        if column not in selected.frame.columns:
+            raise StudyError(f"{loaded.name}: has no column of {column}s; name it with --{column}")
     frame, item = _with_items(selected.frame)
-    study = generalizability.g_study(frame, ("source", item, "rater"))
+    try:
+        study = generalizability.g_study(frame, ("source", item, "rater"))
+    except StudyError as error:
+        raise StudyError(f"{metric_id}: {error}") from None
     grid_sizes = {
         item: (sizes.prompts or sizes.cases) or _around(study.sizes[item]),
         "rater": sizes.raters or _around(study.sizes["rater"]),
@@ -93,7 +99,10 @@ def gstudy(loaded: Loaded, metric_id: str, sizes: Sizes, cost: Cost, raters: str
 def pilot(found: Fitted) -> tuple[Variances, Size]:
     """Components and size of a fitted study, as the start of planning the next one."""
     frame, item = _with_items(found.selected.frame)
-    variances = power.from_fit(found.fit)
+    try:
+        variances = power.from_fit(found.fit)
+    except StudyError as error:
+        raise StudyError("; ".join([f"{found.metric_id}: {error}", *found.model.notes])) from None
     cases = frame["case"].nunique() if variances.source_case and item == "prompt" else None
     return variances, Size(frame["source"].nunique(), frame[item].nunique(), frame["rater"].nunique(), cases)
 

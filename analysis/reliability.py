@@ -73,7 +73,7 @@ def check_columns(loaded: Loaded, selected: Selected) -> None:
     """Refuse ratings that do not say who rated what."""
     for column, option in (("rater", "rater"), ("label", "item")):
         if column not in selected.frame.columns:
-            raise StudyError(f"{loaded.name}: has no column {column}; name it with --{option}")
+            raise StudyError(f"{loaded.name}: has no column of {option}s; name it with --{option}")
 
 
 def pools(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -107,19 +107,26 @@ def beyond_chance(
     unit, owners = belonging
     n, least = owners.nunique(), agreement_intervals.FEWEST_CLUSTERS
     if n < least and unit != "item":
-        estimates = {
-            "alpha": agreement.krippendorff_alpha(matrix, level),
-            "percent_agreement": kappa.percent_agreement(matrix),
-            "ac2": kappa.gwet_ac(matrix, "ordinal"),
-        }
-        found = pd.DataFrame({"term": list(estimates), "estimate": list(estimates.values()), "level": level})
         several = f"{n} {unit}{'s' if n > 1 else ''}"
-        reason = f"no interval for alpha: {several}, too few to draw from (at least {least})"
-        return found.assign(std_error=np.nan, low=np.nan, high=np.nan, reason=reason)
-    return agreement_intervals.agreement_intervals(
-        matrix, level, clusters=owners if n < len(matrix) else None, n_boot=how.n, confidence=how.level,
-        seed=how.seed, jobs=how.jobs, backend=how.backend, scheduler=how.scheduler,
-    ).assign(reason=None)  # fmt: skip
+        return _without_ends(matrix, level, f"alpha: {several}, too few to draw from (at least {least})")
+    try:
+        return agreement_intervals.agreement_intervals(
+            matrix, level, clusters=owners if n < len(matrix) else None, n_boot=how.n, confidence=how.level,
+            seed=how.seed, jobs=how.jobs, backend=how.backend, scheduler=how.scheduler,
+        ).assign(reason=None)  # fmt: skip
+    except StudyError as error:
+        return _without_ends(matrix, level, str(error))
+
+
+def _without_ends(matrix: pd.DataFrame, level: agreement.Level, reason: str) -> pd.DataFrame:
+    """The coefficients without intervals, with the reason; what has no estimate either is refused."""
+    estimates = {
+        "alpha": agreement.krippendorff_alpha(matrix, level),
+        "percent_agreement": kappa.percent_agreement(matrix),
+        "ac2": kappa.gwet_ac(matrix, "ordinal"),
+    }
+    found = pd.DataFrame({"term": list(estimates), "estimate": list(estimates.values()), "level": level})
+    return found.assign(std_error=np.nan, low=np.nan, high=np.nan, reason=f"no interval for {reason}")
 
 
 def _check_workers(how: Bootstrap) -> None:

@@ -188,7 +188,8 @@ def _averages(
     whole = grid(fit, at, weights)
     for name in names:
         if name not in whole.levels:
-            raise StudyError(f"{name!r} is not among the fixed effects' columns: {', '.join(whole.levels)}.")
+            known = ", ".join(whole.levels) or "there are none, so that nothing can be compared"
+            raise StudyError(f"{name!r} is not among the fixed effects' columns: {known}.")
     sizes = [len(values) for values in whole.levels.values()]
     share = whole.share.reshape(sizes)
     rows = np.where(whole.share[:, None] > 0, whole.rows, 0.0).reshape(*sizes, -1)

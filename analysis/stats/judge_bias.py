@@ -90,6 +90,9 @@ def conditional(
         raise StudyError(f"{data.metric}: the panel's means are too unreliable to compare {data.name} with them "
                          "at the same true score; more raters per item are needed")  # fmt: skip
     taste, taste_df = design.taste(estimates[0], solved.weights)
+    if not (np.diagonal(covariance + taste)[1:] > 1e-20).all():
+        raise StudyError(f"{data.metric}: {data.name} gives every item the panel's own mean, up to a constant: "
+                         "there is no error to test a bias by")  # fmt: skip
     table = _table(estimates, covariance, taste, taste_df, design.terms(own_family), data, level)
     joint = _joint(table, estimates, covariance + taste, design.blocks(), data.n_clusters)
     first = _estimate("true score", estimates[0], covariance[0, 0], data.n_clusters - 1.0, data, level)

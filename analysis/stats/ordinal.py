@@ -18,6 +18,7 @@ from analysis.stats.ordinal_optimum import Maximum, Problem, maximum
 from study.errors import StudyError
 
 MAX_CATEGORIES = 30
+_MOST_STEPS = 100
 # A coefficient whose standard error is this large on the latent scale has no finite estimate.
 _INFINITE_ERROR = 50.0
 
@@ -226,7 +227,10 @@ def _notes(values: pd.Series, singular: list[str]) -> list[str]:
         f"The variance of (1 | {name}) is estimated at zero; the other standard errors are those without it."
         for name in singular
     ]
-    unused = sorted(set(range(int(values.min()), int(values.max()))) - set(values)) if _whole(values) else []
+    used = set(values)
+    # A scale of more steps than this is none on which anybody could have used every step.
+    counted = _whole(values) and values.max() - values.min() <= _MOST_STEPS
+    unused = sorted(set(range(int(values.min()), int(values.max()))) - used) if counted else []
     if unused:
         shown = ", ".join(map(str, unused))
         notes.append(f"Nobody used {shown}; the thresholds pass over what is not used.")

@@ -162,11 +162,18 @@ def tie_thresholds(
 def cross_fitted_accuracy(
     gold: np.ndarray, metric: np.ndarray, group: np.ndarray, fold: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Accuracy with the tie threshold chosen on the other folds, and the threshold of each fold."""
+    """Accuracy with the tie threshold chosen on the other folds, and the threshold of each fold.
+
+    Raises
+    ------
+    StudyError : if all pairs are of one fold
+    """
     difference, up, also, of = _differences(np.asarray(gold, float), np.asarray(metric, float), np.asarray(group))
     fold_of = dict(zip(group.tolist(), fold.tolist(), strict=True))
     tested = np.array([fold_of[g] for g in of.tolist()])
     right, chosen = 0, []
+    if len(np.unique(tested)) < 2:
+        raise StudyError("the pairs of one cluster alone leave no others to choose a tie threshold on")
     for f in np.unique(tested):
         here = tested == f
         thresholds, accuracies = _thresholds(difference[~here], up[~here], also[~here])

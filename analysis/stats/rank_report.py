@@ -53,13 +53,16 @@ def rank_report(comparison: Comparison, *, n_boot: int = 1000, seed: int = 0, le
     notes: list[str] = []
     rows = [_all_pairs(mean, data.score)]
     tied, thresholds = np.nan, ()
-    if "source" in data.items and len(data.sources) > 1:
+    if "source" in data.items and 1 < len(data.sources) < data.n:
         rows.append(_grouped("by source", data, mean, data.codes("source")[0], None, n_boot, seed, level))
     if data.n_clusters < data.n:
         rows.append(_grouped(f"by {data.unit}", data, mean, data.cluster, data.cluster, n_boot, seed, level))
-        fold = folds_of(data.cluster, 10, rng)
-        tied, chosen = pairs.cross_fitted_accuracy(mean, data.score, data.cluster, fold)
-        thresholds = tuple(chosen.tolist())
+        try:
+            fold = folds_of(data.cluster, 10, rng)
+            tied, chosen = pairs.cross_fitted_accuracy(mean, data.score, data.cluster, fold)
+            thresholds = tuple(chosen.tolist())
+        except StudyError as error:
+            notes.append(str(error))
     soft = detail = None
     correlations: dict[str, float] = {}
     if data.n_clusters < data.n and len(data.sources) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -28,9 +28,22 @@ class ModelWork:
         """Solutions of `count` replicates for every fit, all from the same draws."""
         with threadpool_limits(1):
             return [
-                solver.fit(self._sums(fit, count, seed))
+                self._settled(fit, solver, self._sums(fit, count, seed))
                 for fit, solver in zip(self.fits, self.solvers, strict=True)
             ]
+
+    def _settled(
+        self, fit: MixedFit, solver: many.Commuting | many.Eliminated | many.OneByOne, sums: many.Sums
+    ) -> many.Solutions:
+        """The solutions; those that the common search did not settle are sought one by one."""
+        found = solver.fit(sums)
+        rows = np.flatnonzero(~found.converged)
+        if not len(rows):
+            return found
+        again = many.OneByOne(self.space, fit.best).fit(many.Sums(sums.start[rows], sums.zy[rows], sums.yy[rows]))
+        for field in fields(many.Solutions):
+            getattr(found, field.name)[rows] = getattr(again, field.name)
+        return found
 
     def _sums(self, fit: MixedFit, count: int, seed: np.random.SeedSequence) -> many.Sums:
         rng = np.random.default_rng(seed)

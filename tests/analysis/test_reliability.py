@@ -65,7 +65,7 @@ def test_one_rater_is_refused(tmp_path):
 def test_a_file_without_raters_is_refused(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("item,score\nx,1\ny,2\n")
-    with pytest.raises(StudyError, match="has no column rater; name it with --rater"):
+    with pytest.raises(StudyError, match="has no column of raters; name it with --rater"):
         reliability(load(path, Columns()), "score", bootstrap=QUICK)
 
 
