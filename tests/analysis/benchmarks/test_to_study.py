@@ -67,6 +67,12 @@ def benchmark(folder, doctors=("oracle", "mute"), cases=10, judged=True):
     return folder
 
 
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory):
+    """Oracle and mute on ten cases, rated; nobody writes there."""
+    return benchmark(tmp_path_factory.mktemp("benchmark") / "b")
+
+
 def rated_by_simulated_people(study, seed=1, wrong=0.1):
     """Every rater rates every encounter through the app's own store, mostly rightly; marked simulated."""
     rng = np.random.default_rng(seed)
@@ -85,8 +91,8 @@ def rated_by_simulated_people(study, seed=1, wrong=0.1):
     tables.write(found, study.ratings, tables.RATINGS, {"crossed.simulated": "true"})
 
 
-def test_the_slice_is_whole_cases_with_every_doctor(tmp_path):
-    made = to_study([benchmark(tmp_path / "b")], tmp_path / "s", n=7, raters=2, seed=5)
+def test_the_slice_is_whole_cases_with_every_doctor(tmp_path, rated):
+    made = to_study([rated], tmp_path / "s", n=7, raters=2, seed=5)
     items, key = tables.read(made.study.items, tables.ITEMS), tables.read(made.study.key, tables.KEY)
     whole = items[items["kind"] == "encounter"].merge(key, on="label")
     assert (6, 3) == (made.encounters, made.cases)
@@ -96,10 +102,9 @@ def test_the_slice_is_whole_cases_with_every_doctor(tmp_path):
     assert [] == state.problems(made.study)
 
 
-def test_the_same_seed_draws_the_same_study(tmp_path):
-    source = benchmark(tmp_path / "b")
+def test_the_same_seed_draws_the_same_study(tmp_path, rated):
     for name, seed in (("one", 5), ("two", 5), ("three", 6)):
-        to_study([source], tmp_path / name, n=6, raters=2, seed=seed)
+        to_study([rated], tmp_path / name, n=6, raters=2, seed=seed)
     one, two, three = ((tmp_path / n / "items.parquet").read_bytes() for n in ("one", "two", "three"))
     assert one == two != three
 
@@ -116,9 +121,9 @@ def test_no_doctor_is_named_in_what_the_app_can_reach(tmp_path):
     assert "source_id" not in items.columns
 
 
-def test_raters_see_the_dialogue_in_order_and_who_speaks(tmp_path):
-    made = to_study([benchmark(tmp_path / "b")], tmp_path / "s", n=2, raters=1, seed=5)
-    met = {(e.case_id, e.source_id): e for e in encounters.read(tmp_path / "b")}
+def test_raters_see_the_dialogue_in_order_and_who_speaks(tmp_path, rated):
+    made = to_study([rated], tmp_path / "s", n=2, raters=1, seed=5)
+    met = {(e.case_id, e.source_id): e for e in encounters.read(rated)}
     key = tables.read(made.study.key, tables.KEY).set_index("label")["source_id"]
     database = open_study(made.study)
     with database.reading() as connection:
@@ -138,8 +143,8 @@ def test_raters_see_the_dialogue_in_order_and_who_speaks(tmp_path):
     assert "Expected diagnosis: " + ILLS[int(item.case_id)] == sheet["door_note"]
 
 
-def test_the_answer_can_be_kept_from_raters(tmp_path):
-    to_study([benchmark(tmp_path / "b")], tmp_path / "s", seed=5, answer=False)
+def test_the_answer_can_be_kept_from_raters(tmp_path, rated):
+    to_study([rated], tmp_path / "s", seed=5, answer=False)
     assert "Expected diagnosis" not in (tmp_path / "s" / "cases.json").read_text(encoding="utf-8")
 
 
@@ -188,22 +193,20 @@ def test_two_runs_make_one_study(tmp_path):
         to_study([runs[0], runs[0]], tmp_path / "t", seed=5)
 
 
-def test_what_is_missing_is_said(tmp_path):
+def test_what_is_missing_is_said(tmp_path, rated):
     unrated = benchmark(tmp_path / "b", judged=False)
     with pytest.raises(StudyError, match=f"{RATINGS}: no such file"):
         to_study([unrated], tmp_path / "s", seed=5)
     with pytest.raises(StudyError, match="cases.json: not found; a benchmark run writes it"):
         to_study([tmp_path / "nowhere"], tmp_path / "s", seed=5)
-    source = benchmark(tmp_path / "c")
     with pytest.raises(StudyError, match="--n 1 is fewer than the 2 doctors"):
-        to_study([source], tmp_path / "s", n=1, seed=5)
+        to_study([rated], tmp_path / "s", n=1, seed=5)
     with pytest.raises(StudyError, match="already and not empty"):
-        to_study([source], tmp_path / "b", seed=5)
+        to_study([rated], tmp_path / "b", seed=5)
 
 
-def test_the_command_says_what_it_made(tmp_path):
-    source = benchmark(tmp_path / "b")
-    asked = ["benchmark", "to-study", str(source), "--into", str(tmp_path / "s"), "--n", "6", "--json"]
+def test_the_command_says_what_it_made(tmp_path, rated):
+    asked = ["benchmark", "to-study", str(rated), "--into", str(tmp_path / "s"), "--n", "6", "--json"]
     found = CliRunner().invoke(cli.app, asked)
     assert 0 == found.exit_code, found.output
     assert (6, 3, ["oracle", "mute"], 6) == tuple(
