@@ -184,10 +184,12 @@ class _Work:
         return Scored(outcome.status, {}, outcome.detail, self._about())
 
     def _about(self) -> dict[str, object]:
-        """The last question's model and prompt, with the tokens and the cost of all of them."""
+        """The last question's prompt, with the tokens and cost of all of them; the model is the judge's own."""
         parts = [outcome.about(voice.settings.price) for outcome, voice, _ in self._asked]
         usages = [a.call.reply.usage for outcome, _, _ in self._asked for a in outcome.asked if a.call is not None]
+        judged = [p for p, (*_, asking) in zip(parts, self._asked, strict=True) if asking.name != "extraction"]
         return parts[-1] | {
+            "model": judged[-1]["model"] if judged else None,
             "prompt_tokens": total([u.prompt for u in usages]),
             "completion_tokens": total([u.completion for u in usages]),
             "cached_tokens": total([u.cached or 0 for u in usages]),

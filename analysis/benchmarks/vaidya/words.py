@@ -81,5 +81,8 @@ def _counts(found: Evaluation) -> list[str]:
 
 def _why(found: Evaluation) -> list[str]:
     """One case's own words for each kind of case that has no score, but for those whose file is not there."""
-    first = {str(r["status"]): r for r in found.rows if r["score"] is None and r["status"] != "missing"}
+    first: dict[str, Mapping[str, object]] = {}
+    for row in found.rows:
+        if row["score"] is None and row["status"] != "missing":
+            first.setdefault(str(row["status"]), row)
     return [f"patient_{r['patient_id']}: {r['reasoning']}" for r in first.values()]

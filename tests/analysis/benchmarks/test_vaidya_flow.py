@@ -165,6 +165,18 @@ def test_a_judge_scores_and_its_tokens_are_the_evaluations(server):
     assert {"prompt": 9000, "completion": 200, "total": 9200, "prompt_cached_tokens": 1000,
             "completion_reasoning_tokens": 80} == found["eval_token_usage"]  # fmt: skip
     assert (None, ["fake-1"]) == (found["eval_cost"], found["unpriced"])
+    by_the_documents_fields("out/evaluation-vaidya-judge-qwen-judge.json")
+
+
+def by_the_documents_fields(path):
+    """What a reader finds who has the document and nothing else."""
+    held = json.loads(Path(path).read_text("utf-8"))
+    scores = [r["score"] for r in held["results"] if r["score"] is not None]
+    assert all({"patient_id", "score", "reasoning"} <= set(r) for r in held["results"])
+    found, used = held["summary"], held["summary"]["eval_token_usage"]
+    assert (len(scores), sum(scores)) == (found["evaluated"], found["score_total"])
+    assert found["score_mean"] == found["score_total"] / found["evaluated"]
+    assert used["total"] == used["prompt"] + used["completion"]
 
 
 def test_a_replay_has_equal_scores_and_makes_no_call(server):

@@ -160,6 +160,7 @@ def test_where_nothing_can_be_extracted_there_is_no_diagnosis():
     with Loopback(lambda hit, n: response('{"diagnosis": null}')) as server:
         found = judged(server, met("Rest well."), extractor=True)
     assert ({"diagnosis": 0.0}, "no_diagnosis", 1) == (found.values, found.reason, len(server.hits))
+    assert None is found.about["model"] and 900 == found.about["prompt_tokens"]
 
 
 @pytest.mark.parametrize("said", ['{"diagnosis": ""}', '{"diagnosis": 5}', '{"diagnosis": ["MG"]}', "MG", "{}"])
