@@ -74,7 +74,7 @@ class Remembering:
     Parameters
     ----------
     speaker : who is asked for what is not known; None if nobody may be
-    journal : where new words go
+    keep : receives new words before anything follows from them
     """
 
     def __init__(

@@ -169,8 +169,9 @@ def run(
     if replay:
         if not path.is_file():
             raise StudyError(f"{path}: not found; there is nothing to replay")
-        events = Events.read(path, budget)
-        return _written(folder, plan, events, each)
+        outcome = _written(folder, plan, Events.read(path, budget), each)
+        outcome.kept = outcome.encounters - outcome.open
+        return outcome
     _check_budget(plan, budget)
     with Journal(path) as journal:
         vignette.write(plan.cases, folder / vignette.FILE)
