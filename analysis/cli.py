@@ -308,6 +308,8 @@ def gstudy(
 ) -> None:
     """Decompose the variance of ratings, and say what studies of other sizes would measure, at which cost.
 
+    For a study it draws figures/precision-METRIC.svg and .pdf too (for a bare file, into --out).
+
     Example: analysis gstudy demo-study --metric fluency --n-raters 5,8,17 --n-prompts 35,70,140 --cost 0.2
     """
     from analysis import load, planning
@@ -318,6 +320,10 @@ def gstudy(
     metrics = [metric] if metric else load.rated_metrics(loaded)
     answers = [planning.gstudy(loaded, name, sizes, costs, reader.raters) for name in metrics]
     _deliver(answers, metric, as_json, csv, out)
+    if folder := out or (loaded.study.path("figures") if loaded.study else None):
+        from analysis.reporting import precision
+
+        precision.kept(answers, folder)
 
 
 @app.command()

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -18,6 +19,8 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+
+from study import tables
 
 # Okabe & Ito (2008), Color Universal Design, jfly.uni-koeln.de/color; black is the reference source.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -149,6 +152,17 @@ def scale_axis(axis: Axis, scale: tuple[float, float]) -> None:
 def padded_range(scale: tuple[float, float]) -> tuple[float, float]:
     margin = 0.03 * (scale[1] - scale[0])
     return scale[0] - margin, scale[1] + margin
+
+
+def write(drawing: Drawing, path: Path) -> list[Path]:
+    """The drawing as path.svg and, where a font has its letters, path.pdf; each whole or not at all."""
+    contents = {".svg": drawing.svg.encode("utf-8"), ".pdf": drawing.pdf()}
+    written = []
+    for ending, content in contents.items():
+        if content is not None:
+            written.append(path.with_name(path.name + ending))
+            tables.replaced(written[-1], lambda half, content=content: half.write_bytes(content))
+    return written
 
 
 def finished(figure: Figure, name: str, title: str, simulated: bool) -> Drawing:

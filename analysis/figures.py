@@ -183,7 +183,7 @@ def shares(
 
     Parameters
     ----------
-    counted : factor → level, estimate, low, high, k, n; drawn from top to bottom
+    counted : factor → level (as it is to be read), estimate, low, high, k, n; drawn from top to bottom
     """
     sizes = [len(own) for own in counted.values()]
     figure = Figure(figsize=(4.7, 0.9 + 0.23 * sum(sizes) + 0.3 * len(sizes)), layout="constrained")
@@ -195,7 +195,7 @@ def shares(
         ax.hlines(y, own["low"], own["high"], color="black", linewidth=1.2)
         for place, row in enumerate(own.itertuples()):
             ax.text(min(row.high + 0.01 * reach, 1), place, f" {row.k}/{row.n}", va="center", fontsize=7.5)
-        named_rows(ax, [_spaced(level) for level in own["level"]], 24)
+        named_rows(ax, list(own["level"]), 24)
         ax.set_title(_spaced(factor))
     axes[-1].set_xlim(0, min(1.0, 1.12 * reach) if reach < 0.9 else 1.12)
     axes[-1].xaxis.set_major_formatter(PercentFormatter(1, decimals=0))

@@ -95,7 +95,8 @@ def precision(
         here = own[own["metric"] == metric]
         ax.plot(here["raters"], here["se_difference"], "o", color="black", markersize=5,
                 label="this study" if ax is axes[0] else None)  # fmt: skip
-        ax.set_title(wrapped(metric, 18), fontsize=8.5)
+        if len(metrics) > 1:
+            ax.set_title(wrapped(metric, 18), fontsize=8.5)
         ax.grid(color="#dddddd", linewidth=0.6)
         ax.set_axisbelow(True)
         ax.set_xscale("log")

@@ -1,10 +1,9 @@
 """One self-contained report.html of a study; its tables as LaTeX and CSV, its figures as SVG and PDF beside it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from analysis import results
+from analysis import drawing, results
 from analysis.load import Loaded
 from analysis.reliability import Bootstrap
 from analysis.reporting import (
@@ -106,35 +105,25 @@ def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "au
 
 
 def write(made: Report, folder: Path) -> Written:
-    """tables/*.tex and *.csv, figures/*.svg and *.pdf and, last, report.html.
-
-    Every content is made before the first file is written.
-    """
-    contents: dict[Path, str | bytes] = {}
+    """figures/*.svg and *.pdf, tables/*.tex and *.csv and, last, report.html."""
+    contents: dict[Path, str] = {}
     for table in made.tables():
         contents[folder / "tables" / f"{table.name}.tex"] = as_latex(table)
         contents[folder / "tables" / f"{table.name}.csv"] = as_csv(table)
-    unprinted = []
+    whole, paths, unprinted = page(made), [], []
     for figure in made.figures():
-        contents[folder / "figures" / f"{figure.name}.svg"] = figure.drawing.svg
-        if (pdf := figure.drawing.pdf()) is not None:
-            contents[folder / "figures" / f"{figure.name}.pdf"] = pdf
-        else:
-            unprinted.append(figure.name)
-    contents[folder / FILE] = page(made)
+        own = drawing.write(figure.drawing, folder / "figures" / figure.name)
+        paths += own
+        unprinted += [figure.name] if len(own) == 1 else []
+    contents[folder / FILE] = whole
     for path, content in contents.items():
-        files.replaced(path, _writer(content))
-    return Written(tuple(contents), tuple(unprinted))
+        files.replaced(path, lambda half, content=content: half.write_text(content, encoding="utf-8"))
+    return Written((*paths, *contents), tuple(unprinted))
 
 
 def page(made: Report) -> str:
     """The report as one HTML page that needs nothing else: styles and figures are inside."""
     return pages.rendered("report", report=made)
-
-
-def _writer(content: str | bytes) -> Callable[[Path], object]:
-    raw = content.encode("utf-8") if isinstance(content, str) else content
-    return lambda half: half.write_bytes(raw)
 
 
 def _marked(section: Section, simulated: bool) -> Section:

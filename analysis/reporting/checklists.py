@@ -117,7 +117,7 @@ def checklists(made: Analysed, known: Facts) -> Section:
         ]
     lead = (
         "Items in our own words, filled where the study's files tell the answer; what is marked is for a person "
-        "to write. The command analysis checklist writes each as a file of its own."
+        "to write. The command `analysis checklist` writes each as a file of its own."
     )
     return Section("checklists", "Reporting checklists", (lead,), tuple(points), folds=tuple(folds))
 

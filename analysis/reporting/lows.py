@@ -49,14 +49,18 @@ def _sentence(made: Analysed, low: Low) -> str:
         own = low.shares[low.shares["term"] == term]
         if len(found) and len(own) > 1:
             top = own.sort_values("estimate", ascending=False).iloc[0]
-            level = str(top["level"]) if term == "source" else spaced(top["level"])
+            level = _read(term, top["level"])
             text += f"; {'most often' if term == 'source' else 'and on'} {level}: "
             text += display.share(int(top["k"]), int(top["n"]))
     return f"{text}."
 
 
 def _bars(made: Analysed, low: Low) -> Figure:
-    parts = {term: own for term, own in low.shares.groupby("term", sort=False) if own["k"].sum()}
+    parts = {
+        term: own.assign(level=[_read(term, level) for level in own["level"]])
+        for term, own in low.shares.groupby("term", sort=False)
+        if own["k"].sum()
+    }
     name = metric_name(low.metric)
     drawn = figures.shares(
         parts,
@@ -73,7 +77,7 @@ def _shares(low: Low, term: str) -> Table:
     own = low.shares[low.shares["term"] == term]
     rows = tuple(
         (
-            spaced(r.level),
+            _read(term, r.level),
             display.share(r.k, r.n),
             f"{display.percent(r.low)} to {display.percent(r.high)}",
         )
@@ -107,7 +111,7 @@ def _listed(low: Low) -> Table:
     rows = tuple(
         (
             display.number(r["mean"]),
-            *(spaced(r[c]) for c in kept),
+            *(_read(c, r[c]) for c in kept),
             *([", ".join(r["tags"]) or display.MISSING] if tagged else []),
             *([_short(r["text"])] if texts else []),
         )
@@ -128,6 +132,11 @@ def _fold(made: Analysed, low: Low) -> Fold:
     tags = _tags(low)
     shown = (*parts, *([tags] if tags else []), _listed(low))
     return Fold(opening_capital(metric_name(low.metric)), figures=(_bars(made, low),), tables=shown)
+
+
+def _read(term: str, level: object) -> str:
+    """A level as a reader writes it; a source and a prompt keep their names."""
+    return spaced(level) if term in ("category", "form") else str(level)
 
 
 def _short(text: object) -> str:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis.tables import as_html
 
@@ -20,17 +20,18 @@ def rendered(name: str, **told: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["prose"] = unbroken
+    environment.filters["prose"] = prose
     environment.filters["table"] = lambda table: Markup(as_html(table))
     environment.filters["figure"] = lambda figure: Markup(figure.drawing.svg)
     style = Markup((_PAGE / "report.css").read_text(encoding="utf-8"))
     return environment.get_template(f"{name}.html.jinja").render(style=style, **told)
 
 
-def unbroken(text: str) -> str:
-    """Text whose estimates stay on one line with their intervals.
+def prose(text: str) -> Markup:
+    """Text whose estimates stay on one line with their intervals, and whose `commands` look like such.
 
-    >>> unbroken("a 0.50 [0.40, 0.60].").count("\\u00a0")
+    >>> prose("a 0.50 [0.40, 0.60].").count("\\u00a0")
     2
     """
-    return re.sub(r"(?:\S+ )?\[[^\[\]]*, [^\[\]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
+    joined = re.sub(r"(?:\S+ )?\[[^\[\]]*, [^\[\]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(joined))))

@@ -75,8 +75,9 @@ def missing(made: Analysed) -> Section | None:
     parts = {}
     for factor in ("rater", "source", "metric"):
         if factor in frame.columns and frame[factor].notna().any():
-            counts = lost.groupby(frame[factor], observed=True).agg(["sum", "count"])
-            parts[factor] = _with_intervals(counts)
+            names = frame[factor].astype(str)
+            names = names.map(spaced) if factor == "metric" else names
+            parts[factor] = _with_intervals(lost.groupby(names, sort=False).agg(["sum", "count"]))
     drawn = figures.shares(
         parts, name="missing", title="Ratings without a value", axis="share of ratings without a value",
         simulated=made.loaded.simulated,
@@ -91,7 +92,7 @@ def missing(made: Analysed) -> Section | None:
             f"missing-{factor}", f"Ratings without a value, by {factor}",
             (factor, "without a value", "95% interval, exact"),
             tuple(
-                (spaced(r.level), display.share(r.k, r.n),
+                (r.level, display.share(r.k, r.n),
                  f"{display.percent(r.low)} to {display.percent(r.high)}")
                 for r in own.itertuples()
             ),

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
-from analysis import display, panel_figures, planning
-from analysis.drawing import Drawing
+from analysis import display, models, panel_figures
+from analysis.drawing import Drawing, write
 from analysis.fitting import Fitted
 from analysis.reporting.analysed import Analysed, metric_name
 from analysis.reporting.section import Figure, Section, counted, opening_capital, spaced
@@ -54,7 +55,8 @@ def precision(made: Analysed) -> Section | None:
     """The standard error of a difference over numbers of raters and prompts, for every metric."""
     lead = (
         "The standard error of the difference of two sources, in studies of other sizes. More raters take away "
-        "the error of raters only; what an answer has of its own goes away with more prompts (or cases)."
+        "the error of raters only; what an answer has of its own goes away with more prompts (or cases). "
+        "Categories and forms of question stay as they are."
     )
     points, drawn, rows, numbers = [], [], [], []
     for kind in _KINDS:
@@ -90,13 +92,16 @@ def of_fit(found: Fitted) -> Curve:
     ------
     StudyError : if its model lacks the terms without which precision is overstated
     """
-    variances, size = planning.pilot(found)
+    variances, frame = power.from_fit(found.fit), found.selected.frame
+    unit = models.response_columns(frame)
+    if not unit:
+        raise StudyError("the ratings name no prompt and no case")
+    n_sources, n_raters, n_items = (models.levels(frame, *c) for c in (("source",), ("rater",), unit))
 
-    def std_error(n_items: float, n_raters: float) -> float:
-        return power.source_contrast(variances, Size(size.sources, n_items, n_raters)).std_error
+    def std_error(items: float, raters: float) -> float:
+        return power.source_contrast(variances, Size(n_sources, items, raters)).std_error
 
-    item = "prompt" if found.selected.metric.item == "utterance" else "case"
-    return Curve(metric_name(found), item, round(size.prompts), round(size.raters), std_error)
+    return Curve(metric_name(found), unit[-1], n_items, n_raters, std_error)
 
 
 def of_gstudy(answer: Answer) -> Curve:
@@ -113,6 +118,17 @@ def of_gstudy(answer: Answer) -> Curve:
 
     n_items, n_raters = (round(values["sizes"][name]) for name in (item, "rater"))
     return Curve(spaced(values["metric"]), item, n_items, n_raters, std_error)
+
+
+def kept(answers: Sequence[Answer], folder: Path) -> list[Path]:
+    """The picture of each G-study as precision-METRIC.svg and .pdf in a folder; of one metric a panel."""
+    paths = []
+    for answer in answers:
+        curve, name = of_gstudy(answer), f"precision-{answer.result.values['metric']}"
+        drawn = picture([curve], name, f"{opening_capital(curve.metric)}: what limits precision",
+                        simulated=bool(answer.result.provenance["simulated"]))  # fmt: skip
+        paths += write(drawn, folder / name)
+    return paths
 
 
 def picture(curves: Sequence[Curve], name: str, title: str, *, simulated: bool) -> Drawing:

@@ -139,7 +139,7 @@ def grid(
 ) -> Table:
     """A table of cells by row and column; a dash where there is none."""
     cells = tuple((row, *(own.get(c, display.MISSING) for c in columns)) for row, own in rows)
-    return Table(name, caption, (corner, *[spaced(c) for c in columns]), cells, note, numbers=numbers)
+    return Table(name, caption, (corner, *columns), cells, note, numbers=numbers)
 
 
 def estimates(table: pd.DataFrame, by: str) -> dict[str, str]:
