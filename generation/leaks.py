@@ -38,6 +38,7 @@ _CUES = re.compile(
     re.I,
 )
 _WORD = re.compile(r"[^\W_]+")
+_ABBREVIATION = 5  # letters at most
 _VAGUE = re.compile(r",?\s*\b(?:unspecified|nos|상세불명의?)\b", re.I)
 
 
@@ -65,26 +66,33 @@ def names(text: str, diagnosis: str) -> bool:
 
     >>> names("They said MULTIPLE  sclerosis once.", "Multiple sclerosis (MS)")
     True
-    >>> names("이게 천식인가요?", "천식"), names("symptoms", "MS")
+    >>> names("이게 천식인가요?", "천식"), names("Ms. Kim has symptoms", "MS")
     (True, False)
     """
-    words = f" {_words(text)} "
-    return any((f" {name}" if _hangul(name) else f" {name} ") in words for name in variants(diagnosis))
+    said = f" {_words(text)} "
+    folded = said.casefold()
+    return any(
+        (f" {name}" if _hangul(name) else f" {name} ") in (said if name.isupper() else folded)
+        for name in variants(diagnosis)
+    )
 
 
 @lru_cache(maxsize=4096)
 def variants(diagnosis: str) -> tuple[str, ...]:
     """What a diagnosis is known by: the whole, the part before brackets, the parts in brackets.
 
+    An abbreviation keeps its capitals, since many are words without them.
+
     >>> variants("Multiple sclerosis (MS)")
-    ('multiple sclerosis ms', 'multiple sclerosis', 'ms')
+    ('multiple sclerosis ms', 'multiple sclerosis', 'MS')
     """
-    parts = re.split(r"[()\[\]]", _VAGUE.sub("", diagnosis))
-    return tuple(dict.fromkeys(found for part in (diagnosis, *parts) if (found := _words(part))))
+    parts = map(_words, (diagnosis, *re.split(r"[()\[\]]", _VAGUE.sub("", diagnosis))))
+    short = 0 if diagnosis.isupper() else _ABBREVIATION
+    return tuple(dict.fromkeys(p if p.isupper() and len(p) <= short else p.casefold() for p in parts if p))
 
 
 def _words(text: str) -> str:
-    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text)))
 
 
 def _hangul(name: str) -> bool:

@@ -200,6 +200,10 @@ def test_a_doctor_who_was_told_the_answer_is_flagged():
     [
         ("I have MS.", "Multiple sclerosis (MS)", True),
         ("symptoms", "Multiple sclerosis (MS)", False),
+        ("Ms. Kim sent me, to be sure all is fine.", "Multiple sclerosis (MS)", False),
+        ("They said ALL.", "Acute lymphoblastic leukaemia (ALL)", True),
+        ("All of me hurts.", "Acute lymphoblastic leukaemia (ALL)", False),
+        ("i have gout", "GOUT (ARTHRITIS URICA)", True),
         ("방광암은 아무도 없어요.", "방광암", True),
         ("I had asthma as a child.", "Asthma, unspecified (J45)", True),
         ("Nothing of that", "", False),
