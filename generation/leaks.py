@@ -66,7 +66,7 @@ def names(text: str, diagnosis: str) -> bool:
 
     >>> names("They said MULTIPLE  sclerosis once.", "Multiple sclerosis (MS)")
     True
-    >>> names("이게 천식인가요?", "천식"), names("Ms. Kim has symptoms", "MS")
+    >>> names("이게 천식인가요?", "천식"), names("Ms. Kim has symptoms", "Sclerosis (MS)")
     (True, False)
     """
     said = f" {_words(text)} "
