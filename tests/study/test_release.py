@@ -8,9 +8,10 @@ import sys
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from annotation_app.founding import open_study
-from study import config, pseudonyms, release, simulate, tables
+from study import cli, config, pseudonyms, release, simulate, tables
 from study.config import SimulationSection
 from study.errors import StudyError
 from study.release_check import problems_of
@@ -120,6 +121,14 @@ def released(study, folder, **options):
     return made
 
 
+@pytest.fixture(scope="module")
+def package(_simulated, tmp_path_factory):
+    """The simulated study's package; tests read it and leave it as it is."""
+    folder = tmp_path_factory.mktemp("release") / "package"
+    released(config.load(_simulated), folder)
+    return folder
+
+
 def refusal(study, **options):
     with pytest.raises(StudyError) as error:
         release.package(study, **options)
@@ -128,26 +137,24 @@ def refusal(study, **options):
     return lines[0]
 
 
-def test_a_package_holds_the_whole_study_and_passes_its_check(simulated, tmp_path):
-    released(simulated, tmp_path / "out")
-    assert [] == problems_of(tmp_path / "out")
-    rows = {p.stem: len(pd.read_parquet(p)) for p in (tmp_path / "out").glob("*.parquet")}
+def test_a_package_holds_the_whole_study_and_passes_its_check(package):
+    assert [] == problems_of(package)
+    rows = {p.stem: len(pd.read_parquet(p)) for p in package.glob("*.parquet")}
     expected = {"metrics": 9, "sources": 2, "prompts": 2, "responses": 4, "items": 6, "raters": 12}
     assert expected | {"ratings": 12 * (4 * 3 + 2 * 6)} == rows
 
 
-def test_the_reference_implementation_reads_every_record(simulated, tmp_path):
-    released(simulated, tmp_path / "out")
+def test_the_reference_implementation_reads_every_record(package):
     code = (
         "import sys, mlcroissant as m; d = m.Dataset(sys.argv[1]);"
         "assert not d.metadata.issues.errors | d.metadata.issues.warnings, d.metadata.issues.report();"
         "import json; print(json.dumps({r.id: len(list(d.records(r.id))) for r in d.metadata.record_sets}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "out" / "croissant.json"], capture_output=True, text=True
+        [sys.executable, "-c", code, package / "croissant.json"], capture_output=True, text=True
     )
     assert 0 == done.returncode, done.stderr
-    rows = {p.stem: len(pd.read_parquet(p)) for p in (tmp_path / "out").glob("*.parquet")}
+    rows = {p.stem: len(pd.read_parquet(p)) for p in package.glob("*.parquet")}
     assert rows == json.loads(done.stdout)
 
 
@@ -160,9 +167,8 @@ def test_released_again_it_is_the_same_to_the_byte(simulated, tmp_path):
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
-def test_checksums_are_those_of_sha256sum(simulated, tmp_path):
-    released(simulated, tmp_path / "out")
-    assert 0 == subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "out").returncode
+def test_checksums_are_those_of_sha256sum(package):
+    assert 0 == subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=package).returncode
 
 
 def test_a_package_may_say_where_its_files_will_lie(simulated, tmp_path):
@@ -173,12 +179,11 @@ def test_a_package_may_say_where_its_files_will_lie(simulated, tmp_path):
     assert [] == problems_of(tmp_path / "out")
 
 
-def test_simulated_is_said_in_every_file(simulated, tmp_path):
-    released(simulated, tmp_path / "out")
-    for path in (tmp_path / "out").glob("*.parquet"):
+def test_simulated_is_said_in_every_file(package):
+    for path in package.glob("*.parquet"):
         assert "true" == tables.metadata(path)["crossed.simulated"], path
-    assert "**The panel's ratings are SIMULATED" in (tmp_path / "out" / "README.md").read_text("utf-8")
-    told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
+    assert "**The panel's ratings are SIMULATED" in (package / "README.md").read_text("utf-8")
+    told = json.loads((package / "croissant.json").read_text("utf-8"))
     assert "SIMULATED" in told["description"]
     assert told["rai:hasSyntheticData"] is True
 
@@ -199,10 +204,10 @@ def test_simulated_ratings_need_their_label(simulated):
     assert 288 == release.package(config.load(simulated.folder), label_simulated=True).simulated
 
 
-def test_a_rating_keeps_its_value_under_the_new_name(simulated, tmp_path):
-    released(simulated, tmp_path / "out")
+def test_a_rating_keeps_its_value_under_the_new_name(_simulated, package):
+    simulated = config.load(_simulated)
     before = tables.read(simulated.ratings, tables.RATINGS)
-    after = pd.read_parquet(tmp_path / "out" / "ratings.parquet")
+    after = pd.read_parquet(package / "ratings.parquet")
     key = pseudonyms.secret(simulated.path(pseudonyms.SECRET))
     names = pseudonyms.renamed(before["rater_id"], key)
     cell = ["rater_id", "label", "metric_id"]
@@ -211,10 +216,10 @@ def test_a_rating_keeps_its_value_under_the_new_name(simulated, tmp_path):
     pd.testing.assert_series_equal(both["value_x"], both["value_y"], check_names=False)
 
 
-def test_no_old_name_of_a_rater_and_no_secret_is_in_the_package(simulated, tmp_path):
-    released(simulated, tmp_path / "out")
+def test_no_old_name_of_a_rater_and_no_secret_is_in_the_package(_simulated, package):
+    simulated = config.load(_simulated)
     key = pseudonyms.secret(simulated.path(pseudonyms.SECRET)).hex()
-    for path in (tmp_path / "out").iterdir():
+    for path in package.iterdir():
         text = pd.read_parquet(path).to_csv() if path.suffix == ".parquet" else path.read_text("utf-8")
         assert not re.search(rf"rater-\d|{key}|{simulated.seed}", text), path
 
@@ -451,11 +456,8 @@ def imported(tmp_path, extra=""):
     )
     scores.to_csv(tmp_path / "scores.csv", index=False)
     words = ["--into", tmp_path / "imported", "--rater", "rater", "--source", "system", "--prompt", "doc"]
-    done = subprocess.run(
-        [sys.executable, "-m", "study", "import", tmp_path / "scores.csv", *words, "--scale", "1:5"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert 0 == done.returncode, done.stderr
+    done = CliRunner().invoke(cli.app, ["import", *map(str, (tmp_path / "scores.csv", *words)), "--scale", "1:5"])
+    assert 0 == done.exit_code, done.output
     return about(tmp_path / "imported", extra)
 
 
