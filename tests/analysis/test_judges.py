@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis import automated, cli, judges, rubric
+from analysis import automated, cli, judges, load, rubric
 from generation.journal import records
 from generation.progress import Meter
 from study import config, tables
@@ -162,6 +162,45 @@ def test_the_command_gives_values_to_the_items_that_got_a_verdict_and_to_no_othe
     assert (rows["value"].notna() == (rows["status"] == "ok")).all()
     assert {"ok", "judge_error"} == set(json.loads(ran.output)[0]["statuses"])
     assert len(server.hits) == 4 + 20 * 3
+
+
+@pytest.mark.parametrize("word", ["false", "true", "yes", False])
+def test_a_word_that_a_loose_parser_takes_for_true_is_no_score(small_study, word):
+    with Loopback(lambda hit, n: chat(bad_scores(hit, word))) as server:
+        done, rows = judged(with_judge(small_study, server, metrics=["coherence"]))
+    assert done.statuses == {"judge_error": 6}
+    assert rows["value"].isna().all()
+
+
+def test_an_unreadable_judge_does_not_turn_a_ranking(small_study):
+    """Of the better source half the verdicts are unreadable: the lowest score in their place would put it last."""
+    items = tables.read(small_study.items, tables.ITEMS).query("kind == 'utterance'")
+    spoken = items.merge(tables.read(small_study.key, tables.KEY), on="label")
+    better, worse = (s.source_id for s in small_study.sources)
+    of_text = dict(zip(spoken["text"], spoken["source_id"], strict=True))
+    broken = set(spoken.loc[spoken["source_id"] == better, "text"].iloc[:5])
+
+    def script(hit, n):
+        last = hit.body["messages"][1]["content"].split("# 평가할 대답")[1]
+        text = next(t for t in sorted(of_text, key=len, reverse=True) if t in last)
+        return chat("fluency: high") if text in broken else chat(verdict(hit, 5 if of_text[text] == better else 3))
+
+    with Loopback(script) as server:
+        study = with_judge(small_study, server, metrics=["fluency"])
+        done, rows = judged(study)
+        automated.join(study, rows)
+    assert done.statuses == {"ok": 13, "judge_error": 5}
+    selected = load.select(load.load(study.folder, without=study.raters), "fluency")
+    assert {better: 5.0, worse: 3.0} == selected.frame.groupby("source", observed=True)["score"].mean().to_dict()
+    assert (5, "status judge_error") in [(part.rows, part.reason) for part in selected.left_out]
+
+
+def test_a_judge_whose_calls_failed_does_not_end_as_if_all_were_well(small_study):
+    with Loopback(lambda hit, n: failure(500)) as server:
+        study = with_judge(small_study, server, metrics=["fluency"])
+        ran = CliRunner().invoke(cli.app, ["judge", str(study.folder)])
+    assert "not every item was judged" in str(ran.exception)
+    assert "18 missing" in ran.output
 
 
 def test_a_judge_that_mends_its_reply_is_heard(small_study):

@@ -186,6 +186,67 @@ def test_again_draws_everything_anew_also_after_a_stop(tmp_path):
         assert run(study).asked == 0
 
 
+def test_a_cache_written_only_at_the_end_would_lose_what_was_paid_for(tmp_path, monkeypatch):
+    synced, seen = [], []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (fsync(file), synced.append(file)))
+
+    def script(hit, n):
+        lines = [r for _, r in records(study.path(JOURNAL))]
+        asked = {r["attempt"] for r in lines if r["event"] == "asked"}
+        answered = sum(r["event"] == "answered" for r in lines)
+        seen.append((hit.attempt in asked, answered, len(synced) >= answered))
+        return chat()
+
+    with Loopback(script) as server:
+        study = make(tmp_path / "s", sources(server, ("gpt",), "concurrency = 1"))
+        run(study)
+    assert [(True, n, True) for n in range(6)] == seen
+
+
+def test_a_seed_that_does_not_hold_leaves_the_first_draw_in_place(tmp_path):
+    with Loopback(lambda hit, n: chat(f"{n}번째로 드리는 대답이에요.")) as server:
+        study = make(tmp_path / "s", sources(server, ("gpt",), "seed = 7"))
+        run(study)
+        drawn = responses(study)["text"].tolist()
+        assert len(set(drawn)) == 6  # one seed, six questions; the server promises nothing
+        study.responses.unlink()
+        assert run(study).asked == 0
+    assert drawn == responses(study)["text"].tolist()
+    assert verify(study).problems == []
+
+
+def test_a_blank_answer_does_not_leave_the_denominator(tmp_path):
+    with Loopback(lambda hit, n: chat("  \n") if n == 2 else chat()) as server:
+        study = make(tmp_path / "s", sources(server, ("gpt",), "concurrency = 1"))
+        outcome = run(study)
+    assert (outcome.cells, outcome.open, outcome.statuses) == (6, 0, {"gpt": {"ok": 5, "empty": 1}})
+    assert len(responses(study)) == 6
+    said = CliRunner().invoke(cli.app, ["status", str(study.folder)]).stdout
+    assert "6/6 settled, 1 empty" in said
+
+
+def test_two_prompts_of_one_id_are_refused_before_anything_is_asked(tmp_path):
+    with Loopback() as server:
+        study = make(tmp_path / "s", sources(server, ("gpt",)))
+        file = study.folder / "prompts.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
+        document["prompts"].append(document["prompts"][0] | {"text": "다른 질문이에요?"})
+        file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+        with pytest.raises(StudyError, match=f"prompt {document['prompts'][0]['prompt_id']} stands twice"):
+            run(config.load(study.folder))
+        assert server.hits == []
+
+
+def test_one_question_that_cannot_be_sent_does_not_kill_the_others(tmp_path):
+    with Loopback(lambda hit, n: failure(400, "context length exceeded") if n == 1 else chat()) as server:
+        study = make(tmp_path / "s", sources(server, ("gpt",), "concurrency = 1"))
+        outcome = run(study)
+    assert outcome.statuses["gpt"].pop("ok") == 5
+    assert sum(outcome.statuses["gpt"].values()) == 1
+    assert responses(study)["text"].isna().sum() == 1
+
+
 def test_a_journal_that_is_being_written_is_left_alone(tmp_path):
     with Loopback() as server:
         study = make(tmp_path / "s", sources(server, ("gpt",)))
