@@ -121,6 +121,14 @@ def released(study, folder, **options):
     return made
 
 
+def said(folder):
+    """All that the files of a package say, with the metadata of its tables."""
+    texts = [p.read_text("utf-8") for p in folder.iterdir() if p.suffix != ".parquet"]
+    for path in folder.glob("*.parquet"):
+        texts += [pd.read_parquet(path).to_csv(), str(tables.metadata(path))]
+    return "\n".join(texts)
+
+
 @pytest.fixture(scope="module")
 def package(_simulated, tmp_path_factory):
     """The simulated study's package; tests read it and leave it as it is."""
@@ -219,9 +227,7 @@ def test_a_rating_keeps_its_value_under_the_new_name(_simulated, package):
 def test_no_old_name_of_a_rater_and_no_secret_is_in_the_package(_simulated, package):
     simulated = config.load(_simulated)
     key = pseudonyms.secret(simulated.path(pseudonyms.SECRET)).hex()
-    for path in package.iterdir():
-        text = pd.read_parquet(path).to_csv() if path.suffix == ".parquet" else path.read_text("utf-8")
-        assert not re.search(rf"rater-\d|{key}|{simulated.seed}", text), path
+    assert not re.search(rf"rater-\d|{key}|{simulated.seed}", said(package))
 
 
 def test_new_names_follow_no_order_and_need_the_secret():
@@ -312,6 +318,23 @@ def test_a_waiver_lets_answers_from_further_apart_out_and_is_published(simulated
     assert "the server was down" in (tmp_path / "out" / "README.md").read_text("utf-8")
     told = json.loads((tmp_path / "out" / "croissant.json").read_text("utf-8"))
     assert ["2026-01-01", "2026-01-20"] == told["rai:dataCollectionTimeframe"]
+
+
+def test_how_a_model_was_asked_leaves_but_not_where(simulated, tmp_path):
+    source = simulated.sources[1].source_id
+    sent = {"model": "m-1", "base_url": "https://inside.example/v1", "temperature": 0.7, "extra_body": {"u": "kim"}}
+    manifest = {"sources": {source: {"kind": "openai_chat", "settings": sent}}}
+    simulated.path("generation.json").write_text(json.dumps(manifest), "utf-8")
+    changed(simulated.responses, tables.RESPONSES, lambda f: f.assign(
+        model="m-1-2026", request_id="req-7", cost=0.1, prompt_tokens=[5, None, 7, 8], answered_at=APART[0]
+    ))  # fmt: skip
+    released(simulated, tmp_path / "out")
+    told = pd.read_parquet(tmp_path / "out" / "sources.parquet").set_index("source_id").loc[source]
+    assert ("m-1", {"temperature": 0.7}) == (told["model"], json.loads(told["settings"]))
+    responses = pd.read_parquet(tmp_path / "out" / "responses.parquet")
+    assert ({"m-1-2026"}, {"2026-01-01"}) == (set(responses["model"]), set(responses["answered_on"]))
+    assert 1 == responses["prompt_tokens"].isna().sum()
+    assert not re.search("inside.example|req-7|kim", said(tmp_path / "out"))
 
 
 def test_texts_are_scrubbed_and_say_how_often(simulated, tmp_path):
