@@ -322,7 +322,7 @@ def test_a_waiver_lets_answers_from_further_apart_out_and_is_published(simulated
 
 def test_how_a_model_was_asked_leaves_but_not_where(simulated, tmp_path):
     source = simulated.sources[1].source_id
-    sent = {"model": "m-1", "base_url": "https://inside.example/v1", "temperature": 0.7, "extra_body": {"u": "kim"}}
+    sent = {"model": "m-1", "temperature": 0.7, "base_url": "https://inside.example", "extra_body": {"u": "kim"}}
     manifest = {"sources": {source: {"kind": "openai_chat", "settings": sent}}}
     simulated.path("generation.json").write_text(json.dumps(manifest), "utf-8")
     changed(simulated.responses, tables.RESPONSES, lambda f: f.assign(
