@@ -114,7 +114,7 @@ def evaluate(
     output_dir: Output,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="judge|rule", help="Who scores: the model, if left out, or the rule; repeatable."),
+        typer.Option("--by", metavar="judge|rule", help="Who scores, repeatable; the judge."),
     ] = None,
     evaluator_model: Annotated[
         str | None,
