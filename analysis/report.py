@@ -17,6 +17,7 @@ from analysis.reporting import (
     pair,
     panel,
     precision,
+    times,
 )
 from analysis.reporting.analysed import Analysed, analysed
 from analysis.reporting.facts import facts
@@ -26,7 +27,7 @@ from study import tables as files
 from study.errors import StudyError
 
 FILE = "report.html"
-_UNRATED = ("sources", "formulas", "times")  # tables that hold nothing of the ratings
+_UNRATED = ("sources", "formulas", "times-answers")  # tables that hold nothing of the ratings
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "au
         limits,
         both,
         panel.missing(made),
-        panel.times(made),
+        times.times(made),
         methods.methods(made, known),
         checklists.checklists(made, known),
         details.details(made),

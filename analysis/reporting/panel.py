@@ -1,15 +1,13 @@
-"""The panel: how far raters agree, who is severe, how long answers took, and what is missing."""
+"""The panel: how far raters agree, who is severe, and what is missing."""
 
-import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
 from analysis import display, figures, panel_figures, reliability
 from analysis.reporting.analysed import Analysed, metric_name
-from analysis.reporting.section import Figure, Fold, Section, counted, listed, opening_capital, spaced
+from analysis.reporting.section import Figure, Fold, Section, listed, opening_capital, spaced
 from analysis.stats import agreement, raters
 from analysis.tables import Table
-from study import tables
 from study.errors import StudyError
 
 _MOST_RATERS = 60  # rows of a figure; with more, a table tells them
@@ -103,34 +101,6 @@ def missing(made: Analysed) -> Section | None:
     caption = "Shares without a value, with exact (Clopper–Pearson) 95% intervals."
     fold = Fold("By whom, of whom and on what", figures=(Figure("missing", caption, drawn),), tables=shown)
     return Section("missing", "What is missing", (lead,), folds=(fold,))
-
-
-def times(made: Analysed) -> Section | None:
-    """How long sources took to answer; none where no answer has its time."""
-    if not made.study.responses.is_file():
-        return None
-    answered = tables.read(made.study.responses, tables.RESPONSES)
-    if "seconds" not in answered or not (known := answered["seconds"].notna() & (answered["seconds"] > 0)).any():
-        return None
-    by_source = {
-        made.names[s]: own["seconds"].to_numpy()
-        for s in made.names
-        if len(own := answered[known & (answered["source_id"] == s)])
-    }
-    drawn = panel_figures.spreads(
-        by_source, name="times", title="Time to answer", axis="seconds (logarithmic)",
-        simulated=made.loaded.simulated,
-    )  # fmt: skip
-    rows = tuple(
-        (name, display.count(len(own)), *(display.number(q) for q in np.quantile(own, [0.5, 0.05, 0.95])))
-        for name, own in by_source.items()
-    )
-    columns = ("source", "answers", "median", "5%", "95%")
-    table = Table("times", "Seconds to answer", columns, rows, "As the machine that asked measured them.")
-    lead = f"{counted(int(known.sum()), 'answer')} of {len(answered):,} have their time."
-    caption = "Every answer as a dot, the middle half as a bar, the median as a point."
-    figure = Figure("times", caption, drawn)
-    return Section("times", "Time to answer", (lead,), figures=(figure,), tables=(table,))
 
 
 def _refusals(pooled: pd.DataFrame) -> list[str]:
