@@ -70,7 +70,10 @@ def _with(card: Mapping[str, object], found: Evaluation, scorer: Scorer, known: 
     taught = use.get("cases", {}).get(doctor)
     if not taught:
         raise StudyError("the card does not say which cases it was made on; calibrate again")
-    return {"word": "calibrated"} | _mean(use["moments"][doctor], _fresh(found, set(taught)))
+    simulated = bool(card["provenance"].get("simulated"))  # type: ignore[attr-defined]
+    return {"word": "calibrated", "simulated": simulated} | _mean(
+        use["moments"][doctor], _fresh(found, set(taught))
+    )
 
 
 def _now(found: Evaluation, scorer: Scorer, then: Mapping[str, object]) -> dict[str, object]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from analysis import display
 from analysis.benchmarks.vaidya.evaluation import DRAWS, LEVEL, Evaluation
 from analysis.benchmarks.vaidya.running import Ran
+from analysis.stats.clusters import FEWEST
 
 _SHOWN = 5
 EMBEDDED = "An embedded speaker, or the small model for trials, took part: no score says anything of a model."
@@ -42,11 +43,12 @@ def evaluated(found: Evaluation) -> str:
         lines = [
             f"{head}: {_written(mean)}, n = {n}, {s['calibration']['word']}",
             f"  with all that is not evaluated as 0: {_written(by['score_mean_missing_zero'])}",
-            f"  ({LEVEL:.0%} intervals: {DRAWS:,} bootstrap draws of the cases; exact where all scores are alike)",
+            f"  ({_intervals(mean)})",
         ]
         if s["calibration"]["word"] == "calibrated":
             lines.insert(1, f"  as the panel would have it: {_written(s['calibration'])}")
-        lines.insert(-2, f"  {s['calibration']['word']}: {s['calibration']['why']}")
+        panel = "; the panel is simulated" if s["calibration"].get("simulated") else ""
+        lines.insert(-2, f"  {s['calibration']['word']}: {s['calibration']['why']}{panel}")
     lines += _counts(found)
     if s["eval_token_usage"]["total"]:
         cost = f"unknown ({', '.join(s['unpriced'])} unpriced)"
@@ -60,6 +62,14 @@ def evaluated(found: Evaluation) -> str:
     if s["simulated"]:
         lines.append(f"  {EMBEDDED}")
     return "\n".join(lines)
+
+
+def _intervals(mean: Mapping[str, object]) -> str:
+    """Where the intervals are from, or why there is none."""
+    if mean["low"] == mean["low"]:
+        return f"{LEVEL:.0%} intervals: {DRAWS:,} bootstrap draws of the cases; exact where all scores are alike"
+    few = int(mean["n"]) < FEWEST  # type: ignore[call-overload]
+    return "no interval: " + (f"fewer than {FEWEST} cases support none" if few else "all scores are alike")
 
 
 def _written(estimate: Mapping[str, object]) -> str:

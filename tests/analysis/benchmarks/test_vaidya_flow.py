@@ -133,6 +133,17 @@ def test_a_score_is_printed_with_all_that_it_needs(here):
     assert "with all that is not evaluated as 0" in said and "bootstrap draws of the cases" in said
 
 
+def test_few_cases_have_no_interval_and_say_so(here):
+    Path("cases.json").write_text(json.dumps(write_cases()[:4]))
+    run()
+    changed("out/patient_0.json", crossed={})
+    held = json.loads(Path("out/patient_0.json").read_text("utf-8"))
+    last = held["conversation"][-1]
+    changed("out/patient_0.json", conversation=[*held["conversation"][:-1], last | {"Doctor": "Diagnosis: Gout"}])
+    assert "no interval: fewer than 10 cases support none" in evaluate().stdout
+    assert None is summary()["estimates"][0]["low"]
+
+
 def test_ratings_are_rows_that_the_house_knows(here):
     run()
     evaluate()

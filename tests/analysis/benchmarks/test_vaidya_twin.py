@@ -88,6 +88,7 @@ def test_a_calibration_in_the_folder_gives_the_twin(here):
     assert share == pytest.approx(twin["estimate"], abs=1e-12)
     assert twin["low"] < share < 1.0
     assert "n = 40/40 (100%), calibrated" in said and "as the panel would have it: " in said
+    assert twin["simulated"] and "20 by this rater alone; the panel is simulated" in said
 
 
 def test_a_card_that_is_named_counts_as_well(here):
