@@ -78,12 +78,15 @@ def printed(found: Raters, *, full: bool) -> str:
         lines = ["", _HEAD, tables.as_text(_table(found, shown), "  ")]
     else:
         lines = [_sentence(shown, _of(found.left_out))]
-    return "\n".join([*lines, *notes(found)])
+    return "\n".join([*lines, *notes(found, full=full)])
 
 
-def notes(found: Raters) -> list[str]:
-    """Ceilings, and why a table or a row is missing; a reason that all pools share is said once."""
+def notes(found: Raters, *, full: bool = True) -> list[str]:
+    """Ceilings, and why a table or a row is missing; a reason that several pools share is said once."""
     said = [f"note: {pool}: {text}" for pool, text in found.ceilings.items()]
+    if not full and len(said) > 1:
+        where = display.several(list(found.ceilings))
+        said = [f"note: {where}: nearly all ratings are equal, so that alpha is low though the raters agree"]
     names = {"severity": "no table of raters", "leave_one_rater_out": "nobody can be left out"}
     for (table, reason), rows in found.refused.groupby(["table", "reason"], sort=False):
         where = POOLED if POOLED in set(rows["source"]) else display.several(list(rows["source"]))

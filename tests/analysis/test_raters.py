@@ -118,3 +118,13 @@ def test_pools_are_all_ratings_then_each_sources(small, metric):
     frame = reliability(load(small), metric, bootstrap=QUICK).selected.frame
     sizes = {name: len(rows) for name, rows in pools(frame)}
     assert sizes.pop(POOLED) == sum(sizes.values()) == len(frame)
+
+
+def test_ceilings_of_several_sources_are_said_in_full_for_one_metric_and_in_a_line_for_all(written, rating_maker):
+    ratings = rating_maker()
+    for prefix in ("U0", "U1"):
+        ratings.loc[ratings["label"].str.startswith(prefix), "value"] = 5.0
+        ratings.loc[ratings["label"].eq(f"{prefix}003") & ratings["rater_id"].eq("rater-01"), "value"] = 4.0
+    found = by_rater(written(ratings))
+    assert 2 == sum("107 of 108 ratings are 5" in note for note in raters.notes(found))
+    assert any("expert, model_b: nearly all ratings are equal" in note for note in raters.notes(found, full=False))
