@@ -19,6 +19,8 @@ from analysis.tables import Table
 from study.errors import StudyError
 
 LEVEL = 0.05
+# The smallest p of n draws is about 2/n; times the number of pairs it must stay well below the level.
+_DRAWS_PER_PAIR = 200
 
 
 def compared(judged: Sequence[Judged], metric: str, options: Options) -> pd.DataFrame:
@@ -31,7 +33,9 @@ def compared(judged: Sequence[Judged], metric: str, options: Options) -> pd.Data
     `n_permutations`, `reason` (why two judges cannot be compared)
     """
     able = {j.identity.name: j.comparisons[metric].labelled() for j in judged if metric in found_of(j)}
-    rows = [_pair(one, two, able, options) for one, two in combinations(able, 2)]
+    pairs = list(combinations(able, 2))
+    n = max(options.n_boot, _DRAWS_PER_PAIR * len(pairs))
+    rows = [_pair(one, two, able, n, options.seed) for one, two in pairs]
     found = pd.DataFrame(rows, columns=["first", "second", "n_sources", "n_prompts", "r_first", "r_second",
                                         "difference", "p_value", "n_permutations", "reason"])  # fmt: skip
     tested = found["p_value"].notna().to_numpy()
@@ -67,17 +71,17 @@ def table(metric: str, pairs: pd.DataFrame) -> Table:
     return Table(f"judge-pairs-{metric}", f"Judges on {metric}", columns, rows, text_columns=(0, 1))
 
 
-def _pair(first: str, second: str, able: dict[str, Comparison], options: Options) -> dict[str, object]:
+def _pair(first: str, second: str, able: dict[str, Comparison], n: int, seed: int) -> dict[str, object]:
     row: dict[str, object] = {"first": first, "second": second, "reason": None}
     shared = set(able[first].items["label"]) & set(able[second].items["label"])
     try:
         (panel, one, _), (_, two, _) = (
             crossed_scores(c.keep(c.items["label"].isin(shared).to_numpy())) for c in (able[first], able[second])
         )
-        test = _swapped(panel, one, two, options)
+        test = _swapped(panel, one, two, n, seed)
         if test.difference < 0:
             row |= {"first": second, "second": first}
-            test = _swapped(panel, two, one, options)
+            test = _swapped(panel, two, one, n, seed)
     except StudyError as error:
         return row | {"reason": str(error)}
     # The side was chosen after it was seen, so the p of that side counts twice.
@@ -88,9 +92,9 @@ def _pair(first: str, second: str, able: dict[str, Comparison], options: Options
     }  # fmt: skip
 
 
-def _swapped(panel: np.ndarray, one: np.ndarray, two: np.ndarray, options: Options) -> PermutationTest:
-    return perm_both(panel, one, two, whole_prompts=True, n_permutations=options.n_boot,
-                     rng=np.random.default_rng(options.seed))  # fmt: skip
+def _swapped(panel: np.ndarray, one: np.ndarray, two: np.ndarray, n: int, seed: int) -> PermutationTest:
+    rng = np.random.default_rng(seed)
+    return perm_both(panel, one, two, whole_prompts=True, n_permutations=n, rng=rng)
 
 
 def _best(metric: str, pairs: pd.DataFrame) -> str | None:

@@ -157,7 +157,7 @@ def _words(found: Low, level: float) -> str:
 
 def _listed(found: Low) -> Sequence[str]:
     shown = [
-        f"  {display.number(row.mean)}  {_place(row)}: {getattr(row, 'text', None) or ''}"
+        f"  {display.number(row.mean)}  {_place(row)}{_said(getattr(row, 'text', None))}"
         f"{_bracketed(getattr(row, 'tags', ()))}"
         for row in found.answers.head(_MOST_SHOWN).itertuples()
     ]
@@ -168,6 +168,11 @@ def _listed(found: Low) -> Sequence[str]:
 def _place(row: object) -> str:
     named = [getattr(row, name, None) for name in ("source", "prompt")]
     return ", ".join(str(n) for n in named if n is not None and n == n) or str(row.label)
+
+
+def _said(text: object) -> str:
+    """An answer's text where there is one; imported ratings may have none."""
+    return f": {text}" if isinstance(text, str) and text else ""
 
 
 def _bracketed(found: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import analysis.cli
-from analysis import calibrations, judge_card
+from analysis import calibrations, judge_card, judge_pairs
 from analysis.calibrate import calibrate
 from analysis.load import load
 from analysis.stats.calibration import Options
@@ -277,6 +277,22 @@ def test_judges_are_set_against_each_other_in_a_table_by_swapping_whole_prompts(
     beaten = pairs[pairs["second"] == "coin"]
     assert set(beaten["first"]) == {"strict", "mild"} and (beaten["p_holm"] < 0.05).all()
     assert pairs.loc[pairs["second"] != "coin", "p_holm"].item() > 0.05
+
+
+def test_more_judges_are_drawn_more_often_so_that_holm_can_find_one(tmp_path):
+    judges = ("strict", "mild", "coin", "dull", "odd", "vague")
+    folder = made(tmp_path / "six", range(PROMPTS), judges=judges)
+    ratings = tables.read_parquet(folder / "ratings.parquet")
+    at_random = ratings["rater_id"].isin(judges[2:])
+    ratings.loc[at_random, "value"] = np.random.default_rng(2).integers(1, 6, at_random.sum()).astype(float)
+    tables.write(ratings, folder / "ratings.parquet", tables.RATINGS)
+    loaded, options = load(folder), Options(n_boot=100)
+    names, panel = calibrations.judges_of(loaded)
+    found = judge_pairs.compared(
+        calibrations.calibrations(loaded, names, panel, ["fluency"], options), "fluency", options
+    )
+    best = found[(found["first"] == "mild") & found["second"].isin(judges[2:])]
+    assert len(best) == 4 and (best["p_holm"] < 0.05).all()
 
 
 def test_the_pairs_of_judges_follow_their_cards_in_json(three):
