@@ -12,6 +12,7 @@ from analysis import display
 from analysis.drawing import (
     GREY,
     LEGEND,
+    PALE,
     Drawing,
     Look,
     finished,
@@ -177,7 +178,13 @@ def heat_map(
 
 @styled
 def shares(
-    counted: Mapping[str, pd.DataFrame], *, name: str, title: str, axis: str, simulated: bool = False
+    counted: Mapping[str, pd.DataFrame],
+    style: Look,
+    *,
+    name: str,
+    title: str,
+    axis: str,
+    simulated: bool = False,
 ) -> Drawing:
     """Shares as bars with exact intervals, a panel for each factor.
 
@@ -191,7 +198,8 @@ def shares(
     reach = max(0.05, *(float(own["high"].max()) for own in counted.values()))
     for ax, (factor, own) in zip(axes, counted.items(), strict=True):
         y = np.arange(len(own))
-        ax.barh(y, own["estimate"], height=0.62, color="#b7c9d6")
+        colours = [style.colour.get(level, PALE) for level in own["level"]]
+        ax.barh(y, own["estimate"], height=0.62, color=colours, alpha=0.55 if factor == "source" else 1)
         ax.hlines(y, own["low"], own["high"], color="black", linewidth=1.2)
         for place, row in enumerate(own.itertuples()):
             ax.text(min(row.high + 0.01 * reach, 1), place, f" {row.k}/{row.n}", va="center", fontsize=7.5)

@@ -243,18 +243,27 @@ def _interaction(made: Analysed, found: Fitted) -> Figure:
     estimated = means.marginal(found, "source", "form").astype({"source": str, "form": str})
     drawn = figures.interaction(estimated, made.look, **drawing_of(found, "form", "sources by form of question"))
     averaged = ", averaged over categories" if "category" in means.factors(found) else ""
-    return Figure(f"form-{found.metric_id}", f"Estimated means with 95% intervals{averaged}.", drawn)
+    rated = found.selected.metric
+    text = ends_told(f"Estimated means with 95% intervals{averaged}.", estimated, (rated.low, rated.high))
+    return Figure(f"form-{found.metric_id}", text, drawn)
 
 
 def _heat_map(made: Analysed, found: Fitted) -> Figure:
     estimated = means.marginal(found, "source", "category").astype({"source": str, "category": str})
     drawn = figures.heat_map(estimated, **drawing_of(found, "category", "sources by category"))
     averaged = ", averaged over forms" if "form" in means.factors(found) else ""
-    caption = f"Estimated means by category of question{averaged}; their intervals stand in Table 2."
-    return Figure(f"category-{found.metric_id}", caption, drawn)
+    text = f"Estimated means by category of question{averaged}; their intervals stand in Table 2."
+    return Figure(f"category-{found.metric_id}", text, drawn)
 
 
 _FIGURES = {"category": _heat_map, "form": _interaction}
+
+
+def ends_told(text: str, estimated: pd.DataFrame, scale: tuple[float, float]) -> str:
+    """The caption, with a word on intervals that a linear model draws past the end of the scale."""
+    beyond = (estimated["low"] < scale[0]) | (estimated["high"] > scale[1])
+    cut = " Intervals that pass the end of the scale are cut there; the table has them whole."
+    return text + (cut if beyond.any() else "")
 
 
 def _means_figure(made: Analysed, item: str, fits: list[Fitted]) -> Figure:
@@ -269,7 +278,7 @@ def _means_figure(made: Analysed, item: str, fits: list[Fitted]) -> Figure:
         axis=f"estimated mean, {rated.low:g} to {rated.high:g}",
         simulated=any(f.selected.simulated for f in fits),
     )  # fmt: skip
-    return Figure(name, "Estimated means of sources with 95% intervals.", drawn)
+    return Figure(name, ends_told("Estimated means of sources with 95% intervals.", table, scale), drawn)
 
 
 def _by_scale(fits: Sequence[Fitted]) -> list[list[Fitted]]:

@@ -8,7 +8,7 @@ from analysis import display, figures, fitting, means, reliability
 from analysis.fitting import Fitted
 from analysis.reliability import Agreement
 from analysis.reporting.analysed import Analysed, metric_name
-from analysis.reporting.comparison import ALPHA, drawing_of, readable
+from analysis.reporting.comparison import ALPHA, drawing_of, ends_told, readable
 from analysis.reporting.section import (
     Figure,
     Fold,
@@ -104,8 +104,9 @@ def _forest(made: Analysed, found: Fitted) -> Figure:
     points = found.selected.frame.groupby(["source", "rater"], observed=True)["score"].mean().reset_index()
     estimates = means.marginal(found, "source").assign(term=lambda t: t["source"].astype(str))
     drawn = figures.forest(estimates, made.look, points=points, **drawing_of(found, "forest", "means of sources"))
-    caption = "Estimated means of sources with 95% intervals; small dots are the raters' own means."
-    return Figure(f"forest-{found.metric_id}", caption, drawn)
+    rated = found.selected.metric
+    text = "Estimated means of sources with 95% intervals; small dots are the raters' own means."
+    return Figure(f"forest-{found.metric_id}", ends_told(text, estimates, (rated.low, rated.high)), drawn)
 
 
 def _contrasts(found: Fitted) -> Table:

@@ -64,6 +64,7 @@ def _bars(made: Analysed, low: Low) -> Figure:
     name = metric_name(low.metric)
     drawn = figures.shares(
         parts,
+        made.look,
         name=f"low-{low.metric.metric_id}",
         title=f"{opening_capital(name)}: {made.noun('utterance')}s rated below {low.below:g}",
         axis="share with a low panel mean",

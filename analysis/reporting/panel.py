@@ -77,7 +77,7 @@ def missing(made: Analysed) -> Section | None:
             names = names.map(spaced) if factor == "metric" else names
             parts[factor] = _with_intervals(lost.groupby(names, sort=False).agg(["sum", "count"]))
     drawn = figures.shares(
-        parts, name="missing", title="Ratings without a value", axis="share of ratings without a value",
+        parts, made.look, name="missing", title="Ratings without a value", axis="share of ratings without a value",
         simulated=made.loaded.simulated,
     )  # fmt: skip
     kinds = listed([f"{n:,} {status}" for status, n in reasons.items()])

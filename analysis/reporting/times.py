@@ -76,6 +76,7 @@ def _span(found: Seconds) -> str:
 def _figure(made: Analysed, name: str, title: str, own: Seconds) -> Figure:
     drawn = panel_figures.spreads(
         own,
+        made.look,
         name=f"times-{name}",
         title=title,
         axis="seconds (logarithmic)",

@@ -53,7 +53,7 @@ def drawing_of(kind: str, simulated: bool = False) -> drawing.Drawing:
         case "heat_map":
             return figures.heat_map(CELLS, (1, 5), simulated=simulated, **NAMED)
         case "shares":
-            return figures.shares({"source": COUNTS, "form": COUNTS}, axis="share", **titled)
+            return figures.shares({"source": COUNTS, "form": COUNTS}, style, axis="share", **titled)
         case "severity":
             return panel_figures.severity(SEVERITY, axis="points", **titled)
         case "precision":
@@ -61,7 +61,7 @@ def drawing_of(kind: str, simulated: bool = False) -> drawing.Drawing:
             return panel_figures.precision(CURVES, own, item="prompt", axis="SE", **titled)
         case "spreads":
             times = {"a": np.array([1.0, 2, 9]), "b": np.array([0.2])}
-            return panel_figures.spreads(times, axis="seconds", **titled)
+            return panel_figures.spreads(times, style, axis="seconds", **titled)
     return panel_figures.reliability(AGREEMENT, **titled)
 
 
