@@ -68,7 +68,8 @@ def _by_database(study: Study, people: pd.DataFrame, out: dict[str, str]) -> Sha
     finally:
         database.close()
     if allowed.study_id != study.study_id:
-        raise StudyError(f"{study.folder}: the ratings database belongs to the study {allowed.study_id}")
+        owner = f"belongs to the study {allowed.study_id}" if allowed.study_id else "holds no study"
+        raise StudyError(f"{study.folder}: the ratings database {owner}; say where this one's is")
     if not allowed.locked:
         return Sharing([f"{study.folder}: the study is not locked; `annotation_app lock` closes it for good"])
     gave = sorted(set(people["rater_id"]))

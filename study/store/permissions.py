@@ -11,9 +11,12 @@ from study.store.database import Database
 
 @dataclass(frozen=True)
 class Permissions:
-    """Who consented, who of them to sharing as well, and who withdrew. A person's newest consent counts."""
+    """Who consented, who of them to sharing as well, and who withdrew. A person's newest consent counts.
 
-    study_id: str
+    `study_id` is None where nobody has laid a study into the database.
+    """
+
+    study_id: str | None
     locked: bool
     consented: frozenset[str]
     sharing: frozenset[str]
@@ -29,7 +32,7 @@ def permissions(database: Database) -> Permissions:
         }
         gone = connection.execute(sa.select(p.c.person_id).where(p.c.status == "withdrawn")).scalars()
         return Permissions(
-            study_id=connection.execute(sa.select(schema.study.c.study_id)).scalar_one(),
+            study_id=connection.execute(sa.select(schema.study.c.study_id)).scalar_one_or_none(),
             locked=seals.locked(connection),
             consented=frozenset(n for n, choices in given.items() if choices.get("participation")),
             sharing=frozenset(n for n, choices in given.items() if choices.get("sharing")),

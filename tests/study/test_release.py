@@ -406,11 +406,13 @@ def test_a_file_that_is_not_what_the_database_holds_is_refused(rated):
     assert "is not what the locked database holds" in refusal(rated)
 
 
-def test_ratings_from_an_app_need_its_database(rated):
+def test_ratings_from_an_app_need_its_database(rated, tmp_path, monkeypatch):
     closed(rated)
     for path in rated.folder.glob("ratings.db*"):
         path.unlink()
     assert "put ratings.db back" in refusal(rated)
+    monkeypatch.setenv("CROSSED_DATABASE", f"sqlite:///{tmp_path / 'empty.db'}")
+    assert "the ratings database holds no study" in refusal(rated)
 
 
 def test_comments_leave_only_when_asked_for_and_without_their_rater(rated, tmp_path):
