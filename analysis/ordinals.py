@@ -63,10 +63,11 @@ def _printed(found: Fitted, made: OrdinalFit, compared: Beside | None, link: str
         "",
         "Thresholds",
         tables.as_text(_thresholds(made.thresholds(found.level)), "  "),
-        "",
-        f"Fixed effects ({'log odds' if link == 'logit' else 'latent SDs'}; positive means higher ratings)",
-        tables.as_text(fitting.coefficients_table(made.coefficients(found.level)), "  "),
     ]
+    if len(coefficients := made.coefficients(found.level)):
+        scale = "log odds" if link == "logit" else "latent SDs"
+        parts += ["", f"Fixed effects ({scale}; positive means higher ratings)",
+                  tables.as_text(fitting.coefficients_table(coefficients), "  ")]  # fmt: skip
     if compared:
         parts += ["", "Linear beside ordinal model, averaged over the other factors",
                   tables.as_text(_beside(compared), "  ")]  # fmt: skip

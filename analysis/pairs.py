@@ -41,6 +41,8 @@ def compare(
     elif names[0] == names[1]:
         names = (first.name, second.name)
     asked = formula or models.model(one, first.study).formula
+    if formula is None and where is not None:
+        asked = _with_response(asked, pd.concat([one.frame, two.frame], ignore_index=True))
     try:
         _check(asked, factor, {names[0]: one.frame, names[1]: two.frame})
         found = two_studies.compare(one.frame, two.frame, asked, factor=factor, names=names, level=level)
@@ -75,6 +77,15 @@ def _taken(selected: Selected, condition: str) -> Selected:
     factors = [c for c in kept.columns if isinstance(kept[c].dtype, pd.CategoricalDtype)]
     kept = kept.assign(**{c: kept[c].cat.remove_unused_categories() for c in factors})
     return Selected(selected.metric, kept, selected.left_out, selected.notes)
+
+
+def _with_response(asked: str, both: pd.DataFrame) -> str:
+    """The model with a term for the response, where both sets rated the same ones; each alone may not have it."""
+    unit = models.response_columns(both)
+    response = (*unit, "source") if unit and models.levels(both, "source") > 1 else ("label",)
+    term = f"(1|{':'.join(response)})"
+    again = 0 < models.levels(both, *response) < len(both)
+    return f"{asked} + {term}" if again and term.replace(" ", "") not in asked.replace(" ", "") else asked
 
 
 def _check(asked: str, factor: str, sets: dict[str, pd.DataFrame]) -> None:
