@@ -45,6 +45,22 @@ Replay = Annotated[bool, typer.Option("--replay", help="Make no call: only what 
 
 
 @vaidya.command()
+def cases(
+    folder: Annotated[Path, typer.Argument(metavar="study", help="The study folder.")] = Path("."),
+    output: Annotated[Path, typer.Option("--output", help="The .json file to write.")] = Path("cases.json"),
+) -> None:
+    """Write a study's cases as a case file: its diagnoses, and its prompts as the questions that should be asked.
+
+    Example: analysis benchmark vaidya cases my-study --output cases.json
+    """
+    from analysis.benchmarks.vaidya import from_study
+    from study.config import load
+
+    n = from_study.write(load(folder).content(), output)
+    say(f"{output}: {n} cases; say --benchmark diagbench or --benchmark medconvbench with them")
+
+
+@vaidya.command()
 def run(
     input: Input,
     output_dir: Output,

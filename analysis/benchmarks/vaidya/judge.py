@@ -96,7 +96,7 @@ class Judge:
         self.benchmark = benchmark
         self.settings = settings
         self.extractor = extractor if benchmark == "diagbench" else None
-        self.rater_id = f"vaidya-judge-{re.sub(r'[^A-Za-z0-9._-]+', '-', settings.model)}"
+        self.rater_id = f"{benchmark}-judge-{re.sub(r'[^A-Za-z0-9._-]+', '-', settings.model)}"
         self.metrics: tuple[Metric, ...] = (METRICS[benchmark],)
         self.voices: dict[str, Voice] = {}
 

@@ -17,12 +17,16 @@ from generation.asking import Note
 from generation.conclusion import read as conclusion
 from generation.leaks import names
 from generation.retrieval import sentences, terms
+from study.language.clauses import stems
+from study.language.morphology import morphemes
 from study.records import Encounter, Metric, Vignette
 
-RATER = "vaidya-rule"
 VERSION = "vaidya-rule/1"
 _ENOUGH = 0.6  # of a question's own words that one sentence of the doctor must have
 _SEVERAL = re.compile(r"\b(?:or|versus|vs)\b|;| / |또는|혹은|이거나", re.I)
+
+_HANGUL = re.compile(r"[가-힣]")
+_SAID = frozenset({"말씀", "오늘", "지금", "최근"})  # nouns that come with any question
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,12 @@ class Rule:
     """The rule for one benchmark; a rater of encounters."""
 
     benchmark: Benchmark
-    rater_id: str = RATER
     kind: Literal["rule"] = "rule"
     workers: int = 1
+
+    @property
+    def rater_id(self) -> str:
+        return f"{self.benchmark}-rule"
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -102,8 +109,16 @@ def asked(said: Sequence[str], expected: Sequence[Question]) -> list[bool]:
     >>> asked(["Hello. Do you smoke cigarettes?"], [Question("Do you smoke?", 1), Question("Any fever?", 1)])
     [True, False]
     """
-    spoken = [frozenset(terms(s)) for text in said for s in sentences(text)]
-    return [any(_holds(sentence, frozenset(terms(q.question))) for sentence in spoken) for q in expected]
+    spoken = [_words(s) for text in said for s in sentences(text)]
+    return [any(_holds(sentence, _words(q.question)) for sentence in spoken) for q in expected]
+
+
+def _words(text: str) -> frozenset[str]:
+    """What a sentence is about: English words by their stems, Korean nouns and predicates."""
+    if not _HANGUL.search(text):
+        return frozenset(terms(text))
+    nouns = {m.form for m in morphemes(text) if m.noun and m.tag not in ("NNB", "NP", "NR")}
+    return frozenset(nouns - _SAID) | stems(text)
 
 
 def _holds(sentence: frozenset[str], question: frozenset[str]) -> bool:

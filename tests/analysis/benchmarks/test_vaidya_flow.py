@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from analysis.benchmarks.vaidya.evaluation import estimates
 from analysis.cli import app
 from study import tables
+from study.cli import app as study_app
 from study.errors import StudyError
 
 _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).parents[2] / "loopback.py")
@@ -68,11 +69,11 @@ def evaluate(folder="out", *more, by="rule", code=0):
     return vaidya("evaluate", "--input", "cases.json", "--output-dir", folder, *words, *more, code=code)
 
 
-def summary(folder="out", rater="vaidya-rule"):
+def summary(folder="out", rater="diagbench-rule"):
     return json.loads(Path(folder, f"evaluation-{rater}.json").read_text("utf-8"))["summary"]
 
 
-def results(folder="out", rater="vaidya-rule"):
+def results(folder="out", rater="diagbench-rule"):
     return json.loads(Path(folder, f"evaluation-{rater}.json").read_text("utf-8"))["results"]
 
 
@@ -128,7 +129,7 @@ def test_the_oracle_scores_all_and_the_mute_nothing(here):
 def test_a_score_is_printed_with_all_that_it_needs(here):
     run()
     said = evaluate().stdout
-    score = r"diagnosis by vaidya-rule: [01]\.\d+ \[0\.\d+, [01]\.\d+\]"
+    score = r"diagnosis by diagbench-rule: [01]\.\d+ \[0\.\d+, [01]\.\d+\]"
     assert re.search(score + r", n = 10/10 \(100%\), uncalibrated", said)
     assert "with all that is not evaluated as 0" in said and "bootstrap draws of the cases" in said
 
@@ -171,12 +172,12 @@ def test_without_a_price_the_cost_is_null(server):
 def test_a_judge_scores_and_its_tokens_are_the_evaluations(server):
     with_models()
     evaluate(by="qwen-judge")
-    found = summary(rater="vaidya-judge-qwen-judge")
+    found = summary(rater="diagbench-judge-qwen-judge")
     assert (10, 10.0, 1.0) == (found["evaluated"], found["score_total"], found["score_mean"])
     assert {"prompt": 9000, "completion": 200, "total": 9200, "prompt_cached_tokens": 1000,
             "completion_reasoning_tokens": 80} == found["eval_token_usage"]  # fmt: skip
     assert (None, ["fake-1"]) == (found["eval_cost"], found["unpriced"])
-    by_the_documents_fields("out/evaluation-vaidya-judge-qwen-judge.json")
+    by_the_documents_fields("out/evaluation-diagbench-judge-qwen-judge.json")
 
 
 def by_the_documents_fields(path):
@@ -194,7 +195,7 @@ def test_a_replay_has_equal_scores_and_makes_no_call(server):
     with_models()
     evaluate(by="qwen-judge")
     evaluate()
-    before = [results(rater=r) for r in ("vaidya-judge-qwen-judge", "vaidya-rule")]
+    before = [results(rater=r) for r in ("diagbench-judge-qwen-judge", "diagbench-rule")]
     ratings = tables.read(Path("out/ratings.parquet"), tables.RATINGS)
     files = {p.name: p.read_bytes() for p in Path("out").glob("patient_*.json")}
     hits = len(server.hits)
@@ -202,7 +203,7 @@ def test_a_replay_has_equal_scores_and_makes_no_call(server):
     with_models("out", "--replay")
     evaluate("out", "--replay", by="qwen-judge")
     evaluate("out", "--replay")
-    assert before == [results(rater=r) for r in ("vaidya-judge-qwen-judge", "vaidya-rule")]
+    assert before == [results(rater=r) for r in ("diagbench-judge-qwen-judge", "diagbench-rule")]
     assert hits == len(server.hits)
     pd.testing.assert_frame_equal(
         ratings.sort_values(["rater_id", "label"]).reset_index(drop=True),
@@ -217,11 +218,11 @@ def test_a_replay_wants_no_key(server, monkeypatch):
     monkeypatch.setenv("XAI_BASE_URL", server.url)
     run("out", "grok-a", patient="grok-b")
     evaluate(by="grok-c")
-    before = results(rater="vaidya-judge-grok-c")
+    before = results(rater="diagbench-judge-grok-c")
     monkeypatch.delenv("XAI_API_KEY")
     run("out", "grok-a", "--replay", patient="grok-b")
     evaluate("out", "--replay", by="grok-c")
-    assert before == results(rater="vaidya-judge-grok-c")
+    assert before == results(rater="diagbench-judge-grok-c")
     assert not any("sk-of-nobody" in p.read_text("utf-8") for p in Path("out").iterdir() if p.suffix != ".parquet")
 
 
@@ -307,7 +308,7 @@ def test_a_judge_that_cannot_be_read_has_no_say(server):
     server.script = script
     with_models()
     found = evaluate(by="qwen-judge", code=2)
-    s = summary(rater="vaidya-judge-qwen-judge")
+    s = summary(rater="diagbench-judge-qwen-judge")
     assert (["4"], 9, 0.0) == (s["judge_errors"], s["evaluated"], s["score_mean"])
     assert "1 judge errors: 4" in found.stdout and '"score" is "1", not a number' in found.stdout
 
@@ -315,7 +316,7 @@ def test_a_judge_that_cannot_be_read_has_no_say(server):
 def test_a_judge_is_asked_of_diagnoses_only_and_its_tokens_are_known(server):
     run("out", "mute", patient="embedded")
     evaluate(by="qwen-judge")
-    found = summary(rater="vaidya-judge-qwen-judge")
+    found = summary(rater="diagbench-judge-qwen-judge")
     assert (10, 0.0, 0) == (found["evaluated"], found["score_mean"], found["eval_token_usage"]["total"])
     assert [] == server.hits
 
@@ -324,10 +325,10 @@ def test_a_judge_that_is_not_there_leaves_cases_unjudged(server):
     with_models()
     server.script = lambda hit, n: failure(401, "bad key")
     found = evaluate(by="qwen-judge", code=2)
-    s = summary(rater="vaidya-judge-qwen-judge")
+    s = summary(rater="diagbench-judge-qwen-judge")
     assert (0, None, 10, []) == (s["evaluated"], s["score_mean"], len(s["unjudged"]), s["estimates"])
     assert "no score" in found.stdout and "bad key" in found.stdout
-    assert {"unjudged"} == {r["status"] for r in results(rater="vaidya-judge-qwen-judge")}
+    assert {"unjudged"} == {r["status"] for r in results(rater="diagbench-judge-qwen-judge")}
     assert 0 == s["eval_token_usage"]["total"]
     server.script = playing
     evaluate(by="qwen-judge")
@@ -429,8 +430,32 @@ def test_medconvbench_weighs_what_was_asked(here):
     write_cases(expected_questions=asked)
     run("out", "mute", "--benchmark", "medconvbench")
     evaluate("out", "--benchmark", "medconvbench")
-    assert {0.75} == {r["score"] for r in results()}
-    assert "question_coverage" == summary()["metric"]
+    evaluate("out", "--benchmark", "diagbench")
+    assert {0.75} == {r["score"] for r in results(rater="medconvbench-rule")}
+    assert ["question_coverage", "diagnosis"] == [
+        summary(rater=f"{b}-rule")["metric"] for b in ("medconvbench", "diagbench")
+    ]
+    rows = tables.read(Path("out/ratings.parquet"), tables.RATINGS)
+    assert {"medconvbench-rule": 10, "diagbench-rule": 10} == rows["rater_id"].value_counts().to_dict()
+
+
+def test_a_studys_own_cases_are_both_benchmarks(here):
+    CliRunner().invoke(study_app, ["new", "my-study"], catch_exceptions=False)
+    Path("cases.json").unlink()
+    vaidya("cases", "my-study")
+    held = json.loads(Path("cases.json").read_text("utf-8"))
+    assert ["HEM", "FIP", "CCO"] == [c["case_id"] for c in held]
+    assert not any(c["expected_diagnosis"] in c["case_study"] for c in held)
+    with pytest.raises(StudyError, match="say --benchmark"):
+        run()
+    for benchmark, doctor, score in (("diagbench", "oracle", 1.0), ("medconvbench", "mute", None)):
+        run(doctor, doctor, "--benchmark", benchmark)
+        evaluate(doctor, "--benchmark", benchmark)
+        found = summary(doctor, f"{benchmark}-rule")
+        assert 3 == found["evaluated"] and (score is None or score == found["score_mean"])
+    assert all(0 < r["score"] < 1 for r in results("mute", "medconvbench-rule"))
+    with pytest.raises(StudyError, match="is there already"):
+        vaidya("cases", "my-study")
 
 
 @settings(max_examples=20, deadline=None)

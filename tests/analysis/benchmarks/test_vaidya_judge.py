@@ -229,6 +229,7 @@ def test_the_rule_finds_questions_that_were_asked():
     korean = [Question("열이 나셨나요?", 1), Question("담배를 피우세요?", 1)]
     assert [True, False] == rule.asked(["안녕하세요. 혹시 열이 나셨나요?"], korean)
     assert [False, False] == rule.asked(["..."], korean)
+    assert [False, True] == rule.asked(["약은 드세요? 담배는 피우시나요?"], korean)
 
 
 def test_the_rule_costs_nothing_and_says_the_same_again():

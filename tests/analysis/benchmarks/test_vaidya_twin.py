@@ -30,7 +30,7 @@ def vaidya(command, folder, *more):
 
 def evaluated(*more, folder="oracle"):
     said = vaidya("evaluate", folder, "--by", "rule", *more)
-    held = json.loads(Path(folder, "evaluation-vaidya-rule.json").read_text("utf-8"))
+    held = json.loads(Path(folder, "evaluation-diagbench-rule.json").read_text("utf-8"))
     return said, held["summary"]["calibration"]
 
 
@@ -50,8 +50,8 @@ def calibrated(tmp_path_factory):
             evaluated(folder=doctor)
         ran("benchmark", "to-study", "oracle", "mute", "--into", "panel", "--n", N, "--raters", 3, "--seed", 1)
         people("panel")
-        about = "oracle/about-vaidya-rule.toml"
-        ran("calibrate", "panel", "--judge", "vaidya-rule", "--about", about, "--bootstrap", "100", "--out",
+        about = "oracle/about-diagbench-rule.toml"
+        ran("calibrate", "panel", "--judge", "diagbench-rule", "--about", about, "--bootstrap", "100", "--out",
             "oracle/results")  # fmt: skip
     return here
 
@@ -92,14 +92,14 @@ def test_a_calibration_in_the_folder_gives_the_twin(here):
 
 
 def test_a_card_that_is_named_counts_as_well(here):
-    card = "oracle/results/calibration/vaidya-rule/judge-card.json"
+    card = "oracle/results/calibration/diagbench-rule/judge-card.json"
     assert "calibrated" == evaluated("--calibration", card, folder="mute")[1]["word"]
     with pytest.raises(StudyError, match="cannot be read"):
         evaluated("--calibration", "none.json")
 
 
 def spoiled(tmp_path, change):
-    card = json.loads(Path("oracle/results/calibration/vaidya-rule/judge-card.json").read_text("utf-8"))
+    card = json.loads(Path("oracle/results/calibration/diagbench-rule/judge-card.json").read_text("utf-8"))
     change(card)
     path = tmp_path / "judge-card.json"
     path.write_text(json.dumps(card))
@@ -136,7 +136,7 @@ def test_a_metric_is_the_same_in_the_study_made_of_it(tmp_path, monkeypatch):
     cases = [{"patient_id": i, "case_study": "Two days.", "expected_questions": asked} for i in range(3)]
     Path("cases.json").write_text(json.dumps(cases))
     vaidya("run", "mute", "--doctor-model", "mute", "--patient-model", "embedded", "--max-rounds", "2")
-    evaluated(folder="mute")
+    vaidya("evaluate", "mute", "--by", "rule")
     ran("benchmark", "to-study", "mute", "--into", "panel", "--n", 3, "--raters", 2, "--seed", 1)
     found = config.load(Path("panel")).metric("question_coverage")
     assert named(METRICS["medconvbench"]) == named(found)
