@@ -142,10 +142,14 @@ def check(folder: Path, cases: Cases, parties: Parties, *, again: bool) -> Surve
 
     Raises
     ------
-    StudyError : if it holds conversations that others would take the place of, though they are not their like
+    StudyError : if it holds the case file, or conversations that others would take the place of, though they are
+        not their like
     """
     if not folder.is_dir():
         return None
+    if cases.path.resolve().parent == folder.resolve():
+        # A run writes its own cases.json, and would take the place of this one.
+        raise StudyError(f"{cases.path}: lies in the folder of conversations; name another --output-dir")
     known = survey(folder, cases)
     for one in known.conversations.values():
         for role, has, wanted in (

@@ -358,6 +358,13 @@ def test_an_existing_file_is_skipped_only_if_it_is_the_one_asked_for(here):
     assert "another text of case 5" in summary()["invalid"]["5"]
 
 
+def test_a_case_file_is_never_written_over(here):
+    before = Path("cases.json").read_bytes()
+    with pytest.raises(StudyError, match="lies in the folder of conversations"):
+        run(".")
+    assert before == Path("cases.json").read_bytes()
+
+
 def test_a_corrected_answer_is_scored_without_another_conversation(here):
     run("out", "mute")
     cases = write_cases()
