@@ -5,7 +5,6 @@ The same study gives the same bytes.
 Nothing is decided here that a person must decide: what is doubtful is refused, and [release] settles it.
 """
 
-import hashlib
 import json
 import shutil
 from collections import Counter
@@ -20,7 +19,7 @@ from study import croissant, data_card, pseudonyms, releasable, release_sample, 
 from study.config import Study
 from study.errors import StudyError, joined
 from study.records import Content
-from study.release_check import CROISSANT, SUMS, problems_of, unsummed
+from study.release_check import CROISSANT, SUMS, digest, problems_of, unsummed
 from study.release_tables import Inputs
 from study.released import ALL, Released
 from study.scrub import Scrubber
@@ -198,11 +197,6 @@ def _written(made: Package, folder: Path) -> dict[str, str]:
     hashes = {name: digest(folder / name) for name in sorted([*sums, CROISSANT, CARD])}
     (folder / SUMS).write_text("".join(f"{h}  {name}\n" for name, h in hashes.items()), encoding="utf-8")
     return hashes
-
-
-def digest(path: Path) -> str:
-    with open(path, "rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -113,7 +113,7 @@ def unsummed(folder: Path) -> Iterator[str]:
     for name, digest in sorted(sums.items()):
         if name not in there:
             yield f"{name}: not found, though {SUMS} names it"
-        elif _digest(folder / name) != digest:
+        elif digest(folder / name) != digest:
             yield f"{name}: is not the file that {SUMS} names; its hash differs"
 
 
@@ -124,7 +124,7 @@ def _file(folder: Path, name: str, file: dict) -> Iterator[str]:
         yield f"{CROISSANT}: {name} has encodingFormat {said}; readers want {croissant.PARQUET}"
     if not path.is_file():
         yield f"{name}: not found, though {CROISSANT} names it"
-    elif _digest(path) != file.get("sha256"):
+    elif digest(path) != file.get("sha256"):
         yield f"{name}: is not the file that {CROISSANT} describes; its hash differs"
 
 
@@ -232,6 +232,7 @@ def _each(told: dict, name: str) -> list[dict]:
     return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, dict)]
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """A file's SHA-256."""
     with open(path, "rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+        return hashlib.filedigest(content, "sha256").hexdigest()
