@@ -107,7 +107,9 @@ def rules(
 def lowscores(
     target: Target = Path("."),
     metric: Metric = None,
-    below: Annotated[float, typer.Option(help="The panel mean below which an answer is low.")] = 3.0,
+    below: Annotated[
+        float | None, typer.Option(help="The panel mean below which an answer is low; the middle of its scale.")
+    ] = None,
     level: Level = 0.95,
     as_json: Json = False,
     csv: Csv = None,
@@ -126,11 +128,12 @@ def lowscores(
     names = [metric] if metric else spoken
     if not names:
         raise StudyError(f"{target}: no metric of utterances was rated; encounters have no single answer to show")
-    answers = [
-        lowscores.answered(loaded, lowscores.low(loaded, m, below=below, raters=reader.raters, level=level),
-                           reader.raters, level)
-        for m in names
-    ]  # fmt: skip
+    answers = []
+    for name in names:
+        middle = (loaded.metric(name).low + loaded.metric(name).high) / 2
+        edge = middle if below is None else below
+        found = lowscores.low(loaded, name, below=edge, raters=reader.raters, level=level)
+        answers.append(lowscores.answered(loaded, found, reader.raters, level))
     results.keep([a.result for a in answers], out or results.folder(loaded), csv, table="answers")
     if as_json:
         dump(answers[0].result.plain() if metric else [a.result.plain() for a in answers])

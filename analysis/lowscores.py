@@ -166,8 +166,9 @@ def _listed(found: Low) -> Sequence[str]:
 
 
 def _place(row: object) -> str:
-    named = [getattr(row, name, None) for name in ("source", "prompt")]
-    return ", ".join(str(n) for n in named if n is not None and n == n) or str(row.label)
+    source, prompt = (getattr(row, name, None) for name in ("source", "prompt"))
+    named = [source, prompt if isinstance(prompt, str) else row.label]
+    return ", ".join(str(n) for n in named if n is not None and n == n)
 
 
 def _said(text: object) -> str:

@@ -13,6 +13,7 @@ from analysis.stats import raters as statistics
 from study.errors import StudyError
 
 _HEAD = "Raters, the severest first: difference from the panel's mean on the same items; the panel without them"
+MOST_SHOWN = 40  # raters of a panel shown whole
 ONE_METRIC = "One metric rater by rater: --metric NAME"
 
 
@@ -75,7 +76,9 @@ def printed(found: Raters, *, full: bool) -> str:
     if shown.empty:
         lines = []
     elif full:
-        lines = ["", _HEAD, tables.as_text(_table(found, shown), "  ")]
+        lines = ["", _HEAD, tables.as_text(_table(found, _ends(shown)), "  ")]
+        if (hidden := len(shown) - len(_ends(shown))) > 0:
+            lines.append(f"  {hidden} raters between them are not shown; --full and --json have all")
     else:
         lines = [_sentence(shown, _of(found.left_out))]
     return "\n".join([*lines, *notes(found, full=full)])
@@ -106,6 +109,11 @@ def _sentence(severe: pd.DataFrame, rest: pd.DataFrame) -> str:
     most, whole = known.loc[known["change_alpha"].idxmax()], rest["alpha"].iloc[0]
     beside = f"{display.number(most['alpha'])}, with {display.number(whole)}"
     return f"{text}; alpha without {most['left_out']} {beside}"
+
+
+def _ends(severe: pd.DataFrame) -> pd.DataFrame:
+    """The severest and the mildest of a panel too large to show whole."""
+    return severe if len(severe) <= MOST_SHOWN else pd.concat([severe.head(10), severe.tail(10)])
 
 
 def _of(table: pd.DataFrame, pool: str = POOLED) -> pd.DataFrame:

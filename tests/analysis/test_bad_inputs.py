@@ -92,7 +92,6 @@ SAYS = {
     ("no column of raters", "reliability"): "has no column of raters; name it with --rater",
     ("no column of raters", "calibrate"): "has no column of raters; name it with --rater",
     ("no column of sources", "gstudy"): "has no column of sources; name it with --source",
-    ("huge numbers", "lowscores"): "must lie on score's scale",
 }
 FINE = {"empty columns", "prompts in three cases", "nearly constant"}
 

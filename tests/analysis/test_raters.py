@@ -128,3 +128,12 @@ def test_ceilings_of_several_sources_are_said_in_full_for_one_metric_and_in_a_li
     found = by_rater(written(ratings))
     assert 2 == sum("107 of 108 ratings are 5" in note for note in raters.notes(found))
     assert any("expert, model_b: nearly all ratings are equal" in note for note in raters.notes(found, full=False))
+
+
+def test_a_large_panel_shows_its_ends_and_counts_the_rest(tmp_path):
+    rng = np.random.default_rng(1)
+    r, i = (x.ravel() for x in np.indices((60, 12)))
+    score = (3 + rng.normal(0, 0.5, 60)[r] + rng.normal(0, 0.5, 12)[i] + rng.normal(0, 0.5, len(r))).round(1)
+    pd.DataFrame({"rater": r, "item": i, "score": score}).to_csv(tmp_path / "sixty.csv", index=False)
+    said = raters.printed(by_rater(tmp_path / "sixty.csv", "score"), full=True)
+    assert "40 raters between them are not shown; --full and --json have all" in said

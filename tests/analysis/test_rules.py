@@ -289,7 +289,7 @@ def test_a_bare_file_has_low_scores_without_tags(tmp_path):
     )  # fmt: skip
     assert done.exception is None, done.exception
     assert "6/12 (50%) answers" in done.stdout
-    assert "nan" not in done.stdout
+    assert "nan" not in done.stdout and "below 3" in done.stdout
 
 
 def test_a_persons_name_is_not_a_rules(rated):
