@@ -83,9 +83,17 @@ def package(study: Study, *, label_simulated: bool = False) -> Package:
     if scrubber.doubts:
         raise StudyError(joined([f"{study.folder}: {doubt}" for doubt in scrubber.doubts]))
     return Package(
-        study, made.frames, simulated, dict(allowed.left_out), dict(scrubber.counts), made.dropped,
-        _origin(study, given.ratings), cleared, made.attribute, made.notes,
-    )  # fmt: skip
+        study,
+        made.frames,
+        int(made.frames["ratings"]["simulated"].sum()),
+        dict(allowed.left_out),
+        dict(scrubber.counts),
+        made.dropped,
+        _origin(study, given.ratings),
+        cleared,
+        made.attribute,
+        made.notes,
+    )
 
 
 def write(made: Package, folder: Path) -> dict[str, str]:

@@ -235,4 +235,4 @@ def _each(told: dict, name: str) -> list[dict]:
 def digest(path: Path) -> str:
     """A file's SHA-256."""
     with open(path, "rb") as content:
-        return hashlib.filedigest(content, "sha256").hexdigest()
+        return hashlib.file_digest(content, "sha256").hexdigest()
