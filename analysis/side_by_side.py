@@ -142,8 +142,7 @@ def write(made: SideBySide, folder: Path, figure: str) -> dict[str, Path]:
     """side-by-side.csv, .json, .tex, .svg (the figure) and, last, .html in a folder; returns the path of each."""
     paths = {kind: folder / f"{NAME}.{kind}" for kind in ("csv", "json", "tex", "svg", "html")}
     texts = {"tex": "\n".join(as_latex(t) for t in made.tables()), "svg": figure, "html": page(made, figure)}
-    results.write_csv(made.frame(), paths["csv"])
-    results.write_json(made.result(), paths["json"])
+    results.keep([made.result()], folder, paths["csv"], table="estimates")
     for kind, text in texts.items():
         files.replaced(paths[kind], lambda half, text=text: half.write_text(text, encoding="utf-8"))
     return paths

@@ -118,6 +118,12 @@ def test_the_command_writes_its_files_and_prints_json(made, monkeypatch, tmp_pat
     assert {"csv", "html", "json", "svg", "tex"} == {f.suffix[1:] for f in tmp_path.iterdir()}
 
 
+def test_a_file_in_the_place_of_the_folder_is_named(made, tmp_path):
+    (tmp_path / "taken").touch()
+    with pytest.raises(StudyError, match="taken: is a file; results go into a folder"):
+        side_by_side.write(made, tmp_path / "taken", "<svg/>")
+
+
 def test_no_folder_is_told_how_one_is_made(tmp_path):
     done = CliRunner().invoke(cli.app, ["published", str(tmp_path / "none")])
     assert "study simulate --published --into" in str(done.exception)
