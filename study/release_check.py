@@ -110,10 +110,10 @@ def unsummed(folder: Path) -> Iterator[str]:
     there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {SUMS}
     for name in sorted(there - set(sums)):
         yield f"{name}: is not in {SUMS}; nothing may lie in a package that it does not name"
-    for name, digest in sorted(sums.items()):
+    for name, told in sorted(sums.items()):
         if name not in there:
             yield f"{name}: not found, though {SUMS} names it"
-        elif digest(folder / name) != digest:
+        elif digest(folder / name) != told:
             yield f"{name}: is not the file that {SUMS} names; its hash differs"
 
 
