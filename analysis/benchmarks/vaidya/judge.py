@@ -24,6 +24,7 @@ DEFAULTS = {"temperature": 0.0, "top_p": None, "max_tokens": 600}
 EVALUATOR, EXTRACTOR = "gpt-4.1", "gpt-4.1-mini"
 VARIABLES = ("VAIDYA_EVALUATOR_MODEL", "DIAGBENCH_EVALUATOR_MODEL")
 _NO_SUCH_PATH = re.compile(r"HTTP (?:404|405)\b")
+_NO_FORM = re.compile(r"HTTP (?:400|422|500|501)\b.*(?:response_format|schema|text\.format|grammar)", re.I | re.S)
 
 
 def evaluator(flag: str | None, environment: Mapping[str, str]) -> str:
@@ -36,48 +37,59 @@ def evaluator(flag: str | None, environment: Mapping[str, str]) -> str:
     return next((name for name in found if name), EVALUATOR)
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a server is asked: by which API, and whether it is told the reply's form."""
+
+    asker: Asker
+    schema: bool = True
+
+
 @dataclass
 class Voice:
-    """One model's connection: the Responses API until the server has none, chat completions from then on."""
+    """One model's connection, asked in the first way that its server takes.
+
+    The Responses API comes first, then chat completions, then chat completions without the reply's form; whether a
+    reply keeps the form is checked in any case.
+    """
 
     settings: ModelSettings
     note: Note
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._asker = Asker(self.settings.model_copy(update={"api": "responses"}), self.note)
-        self._left: list[Asker] = []
-
-    @property
-    def api(self) -> str:
-        return self._asker.settings.api
+        self.way = Way(Asker(self.settings.model_copy(update={"api": "responses"}), self.note))
+        self._opened = [self.way.asker]
 
     def stop(self) -> None:
-        self._asker.gate.stop()
+        for asker in self._opened:
+            asker.gate.stop()
 
     def close(self) -> None:
-        for asker in (self._asker, *self._left):
+        for asker in self._opened:
             asker.close()
 
     def ask(self, asking: Asking, key: str, about: Mapping[str, object]) -> Outcome[Verdict]:
         """The verdict on one question, or why there is none."""
         while True:
-            asker = self._asker
-            form = _form(asker.settings, asking)
-            found = insist(asker, form, asking.messages, asking.read, questions.again, key, about)
-            if found.status in ("ok", "judge_error") or not self._turned(asker, str(found.detail)):
+            way = self.way
+            form = _form(way.asker.settings, asking) if way.schema else way.asker.settings
+            found = insist(way.asker, form, asking.messages, asking.read, questions.again, key, about)
+            if found.status in ("ok", "judge_error") or not self._turned(way, str(found.detail)):
                 return found
 
-    def _turned(self, asker: Asker, detail: str) -> bool:
-        """Whether another way of asking is left after this one brought nothing, and if so, turn to it."""
+    def _turned(self, way: Way, detail: str) -> bool:
+        """Whether another way is left after this one brought nothing, and if so, turn to it."""
         with self._lock:
-            if self._asker is not asker:
+            if self.way is not way:
                 return True
-            if asker.settings.api != "responses" or not _NO_SUCH_PATH.search(detail):
-                return False
-            self._left.append(asker)
-            self._asker = Asker(asker.settings.model_copy(update={"api": "chat"}), self.note)
-            return True
+            if way.asker.settings.api == "responses" and _NO_SUCH_PATH.search(detail):
+                asker = Asker(way.asker.settings.model_copy(update={"api": "chat"}), self.note)
+                self._opened.append(asker)
+                self.way = Way(asker, way.schema)
+            elif way.schema and _NO_FORM.search(detail):
+                self.way = Way(way.asker, schema=False)
+            return self.way is not way
 
 
 class Judge:
@@ -198,7 +210,8 @@ class _Work:
             "asks": sum(p["asks"] for p in parts),
             "attempts": sum(p["attempts"] for p in parts),
             "prompt_hash": digest(self._asked[-1][2].messages),
-            "api": self._asked[-1][1].api,
+            "api": self._asked[-1][1].way.asker.settings.api,
+            "schema": self._asked[-1][1].way.schema,
             "question": self._key,
         }
 

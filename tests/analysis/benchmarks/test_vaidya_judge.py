@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,35 @@ def test_without_a_responses_api_the_judge_turns_to_chat(status):
     assert ("ok", {"diagnosis": 0.0}, "chat") == (found.status, found.values, found.about["api"])
     assert ["/v1/responses", "/v1/chat/completions"] == [h.path for h in server.hits]
     assert "json_schema" == server.hits[1].body["response_format"]["type"]
+
+
+def test_a_server_that_takes_no_schema_is_asked_without_and_read_as_strictly():
+    def script(hit, n):
+        if hit.path.endswith("/responses"):
+            return failure(404)
+        if "response_format" in hit.body:
+            return failure(400, "Unknown field: response_format")
+        return chat(verdict(2) if len(server.hits) < 4 else verdict(1))
+
+    with Loopback(script) as server:
+        found = judged(server)
+    assert ("ok", {"diagnosis": 1.0}, "chat", False) == (
+        found.status, found.values, found.about["api"], found.about["schema"]
+    )  # fmt: skip
+    assert 4 == len(server.hits)
+
+
+def test_many_at_once_find_the_way_that_a_server_takes():
+    def script(hit, n):
+        return failure(404) if hit.path.endswith("/responses") else chat(verdict())
+
+    with Loopback(script, delay=0.01) as server:
+        judge = Judge("diagbench", ModelSettings(model="m", base_url=server.url, concurrency=8, **DEFAULTS))
+        judge.open(lambda record: None)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda i: judge.score(CASE, met(), f"k{i}"), range(24)))
+        judge.close()
+    assert {"ok"} == {f.status for f in found}
 
 
 def test_an_unknown_model_is_a_failure_not_a_score():
