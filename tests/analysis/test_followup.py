@@ -31,6 +31,12 @@ def test_the_negation_penalty_is_a_contrast_of_contrasts(found):
     assert "Contrasts of form across source (p: Holm)" in answer.text
 
 
+@pytest.mark.parametrize("more", [{"across": "form"}, {"by": ("form",)}, {"across": "source", "by": ("source",)}])
+def test_a_factor_that_is_asked_for_twice_is_refused(found, more):
+    with pytest.raises(StudyError, match="name (form|source) twice; a factor can be only one of them"):
+        followup.contrasts(found, Contrast(of="form", **more))
+
+
 def test_groups_stand_before_their_terms(found):
     answer = followup.contrasts(found, Contrast(by=("form",), adjust="none"))
     assert ["affirmative", "affirmative", "negative"] == [r["form"] for r in answer.result.plain()["estimates"]][
