@@ -5,6 +5,7 @@ from pathlib import Path
 
 from analysis import drawing, results
 from analysis.load import Loaded
+from analysis.progress import Told
 from analysis.reliability import Bootstrap
 from analysis.reporting import (
     checklists,
@@ -60,8 +61,14 @@ class Written:
     unprinted: tuple[str, ...]
 
 
-def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "auto") -> Report:
+def report(
+    loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "auto", told: Told | None = None
+) -> Report:
     """Fit, compare and describe every metric of a study.
+
+    Parameters
+    ----------
+    told : is called with each metric that is fitted
 
     Raises
     ------
@@ -72,7 +79,7 @@ def report(loaded: Loaded, bootstrap: Bootstrap | None = None, raters: str = "au
         raise StudyError(
             f"{loaded.name}: a report is made of a study folder; bring ratings in with `study import`"
         )
-    made = analysed(loaded, study, bootstrap or Bootstrap(), raters)
+    made = analysed(loaded, study, bootstrap or Bootstrap(), raters, told)
     known = facts(made)
     both, limits = pair.honest_pair(made), precision.precision(made)
     parts: list[Section | None] = [

@@ -24,11 +24,12 @@ def report(
 
     Example: analysis report demo-study
     """
-    from analysis import load, report
+    from analysis import load, progress, report
     from analysis.reliability import Bootstrap
 
     loaded = load.load(_study(folder), without=without or ())
-    made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters)
+    with progress.shown("analysing", "analysed") as told:
+        made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters, told)
     written = report.write(made, folder)
     say(f"{written.paths[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
     if written.unprinted:
@@ -55,14 +56,16 @@ def checklist(
     """
     from dataclasses import asdict
 
-    from analysis import load
+    from analysis import load, progress
     from analysis.reliability import Bootstrap
     from analysis.reporting import checklists
     from analysis.reporting.analysed import analysed
     from study import tables
 
     loaded = load.load(_study(folder))
-    found = checklists.sheets(analysed(loaded, loaded.study, Bootstrap(bootstrap), raters), of)
+    with progress.shown("analysing", "analysed") as told:
+        made = analysed(loaded, loaded.study, Bootstrap(bootstrap), raters, told)
+    found = checklists.sheets(made, of)
     for sheet in found:
         for ending, text in (("md", checklists.as_markdown(sheet)), ("html", checklists.as_page(sheet))):
             path = folder / "checklists" / f"{sheet.name}.{ending}"

@@ -6,6 +6,7 @@ from analysis import fitting, means, reliability
 from analysis.drawing import Look, look
 from analysis.fitting import Fitted
 from analysis.load import Loaded, rated_metrics
+from analysis.progress import Told
 from analysis.reliability import Agreement, Bootstrap
 from analysis.reporting.section import spaced
 from study.config import Study
@@ -55,17 +56,27 @@ class Analysed:
         return self.loaded.metric(metric_id)
 
 
-def analysed(loaded: Loaded, study: Study, bootstrap: Bootstrap, raters: str) -> Analysed:
+def analysed(
+    loaded: Loaded, study: Study, bootstrap: Bootstrap, raters: str, told: Told | None = None
+) -> Analysed:
     """Fit every metric and estimate its agreement.
+
+    Parameters
+    ----------
+    told : is called with each metric that is done
 
     Raises
     ------
     StudyError : if a metric cannot be fitted
     """
     named = _titled(loaded, study)
-    fits = tuple(fitting.fitted(named, name, raters=raters) for name in rated_metrics(named))
-    agreements = tuple(reliability.reliability(named, f.metric_id, raters, bootstrap) for f in fits)
-    return Analysed(named, study, fits, agreements, raters)
+    metrics, fits, agreements = rated_metrics(named), [], []
+    for number, name in enumerate(metrics, 1):
+        fits.append(fitting.fitted(named, name, raters=raters))
+        agreements.append(reliability.reliability(named, name, raters, bootstrap))
+        if told:
+            told(number, len(metrics), name)
+    return Analysed(named, study, tuple(fits), tuple(agreements), raters)
 
 
 def source_names(study: Study) -> dict[str, str]:

@@ -169,11 +169,14 @@ def test_reliability_in_json_has_a_row_per_coefficient(written):
     }
 
 
-def test_report_names_the_page_it_wrote(written):
-    folder = written()
+def test_report_names_the_page_it_wrote(written, rating_maker):
+    folder = written(rating_maker().query("metric_id == 'engagement'"))
     text = run("report", folder, "--bootstrap", "100")
     assert f"{folder / 'report.html'}: with" in text
     assert (folder / "report.html").is_file()
+    assert (folder / "figures" / "means-encounter.pdf").read_bytes().startswith(b"%PDF")
+    kept = pd.read_csv(folder / "tables" / "encounters.csv")
+    assert {"source", "metric", "estimate", "low", "high"} <= set(kept) and 3 == len(kept)
 
 
 BAD = {

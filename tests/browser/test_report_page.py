@@ -47,8 +47,9 @@ def page_file(tmp_path_factory) -> Path:
     ratings = ratings.assign(rater_kind="human", metric_id="fluency", occasion=1, status="ok", reason=None)
     ratings = ratings.assign(value=rng.integers(1, 6, len(ratings)).astype(float), simulated=True)
     tables.write(ratings, folder / "ratings.parquet", tables.RATINGS)
-    report.write(report.report(load(folder), Bootstrap(n=100)), folder)
-    return folder / "report.html"
+    file = folder / report.FILE
+    file.write_text(report.page(report.report(load(folder), Bootstrap(n=100))), encoding="utf-8")
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +111,15 @@ def test_simulated_is_in_sight_at_once(opened):
     banner = opened.locator(".banner")
     assert "simulated" in banner.inner_text()
     assert banner.bounding_box()["y"] < 300
+
+
+def test_a_link_to_a_metric_opens_its_fold(opened):
+    opened.click("nav a[href='#metric-fluency']")
+    opened.wait_for_function("document.querySelector('#metric-fluency').closest('details').open", timeout=5000)
+    assert opened.locator("#metric-fluency table").first.is_visible()
+
+
+def test_a_checklist_marks_what_a_person_must_write(opened):
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    marked = opened.locator("#list-grras .write")
+    assert marked.count() >= 4 and "To write" in marked.first.inner_text()
