@@ -60,16 +60,10 @@ class Contrast:
 
 
 def contrasts(found: Fitted, asked: Contrast) -> Answer:
-    """Contrasts of estimated marginal means, adjusted within each family.
-
-    Raises
-    ------
-    StudyError : if a factor is asked for twice, or is none of the model
-    """
-    named = [asked.of, *([asked.across] if asked.across else []), *asked.by]
-    if twice := [name for name in dict.fromkeys(named) if named.count(name) > 1]:
-        raise StudyError(f"--of, --across and --by name {twice[0]} twice; a factor can be only one of them")
+    """Contrasts of estimated marginal means, adjusted within each family."""
     how = {"by": asked.by, "adjust": asked.adjust, "ddf": found.ddf, "level": found.level}
+    if asked.across == asked.of:
+        raise StudyError(f"--across {asked.of}: is what is compared already; name another factor, or leave it out")
     if asked.across:
         methods = {asked.of: asked.of_method(), asked.across: "reference"}
         table = _named(found, lambda: comparisons.interaction(found.fit, methods, **how))

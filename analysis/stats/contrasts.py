@@ -185,6 +185,8 @@ def _averages(
     fit: MixedFit, names: list[str], at: Mapping[str, Sequence] | None, weights: str
 ) -> tuple[dict[str, list], np.ndarray]:
     """The named columns' levels, and the average weights on the coefficients of each of their combinations."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise StudyError(f"{twice[0]} is named twice; a factor is compared, compared across, or a group (by).")
     whole = grid(fit, at, weights)
     for name in names:
         if name not in whole.levels:
