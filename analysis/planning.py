@@ -274,7 +274,9 @@ def _with_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         return frame.assign(prompt=names.to_numpy()), "prompt"
     if "case" in frame.columns and frame["case"].notna().all():
         return frame, "case"
-    raise StudyError("the ratings name no prompt and no case; name the column of prompts with --prompt")
+    raise StudyError(
+        "the ratings name no prompt and no case to plan by; name a bare file's column of prompts with --prompt"
+    )
 
 
 def _around(n: float) -> tuple[int, ...]:
