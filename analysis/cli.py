@@ -340,7 +340,7 @@ def power(
     n_raters: RaterNumbers = None,
     n_prompts: PromptNumbers = None,
     n_cases: Annotated[
-        str | None, typer.Option("--n-cases", help="Numbers of cases that hold the prompts, as 3,10.", metavar="N,…")
+        str | None, typer.Option("--n-cases", help="Numbers of cases that hold prompts, as 3,10.", metavar="N,…")
     ] = None,
     difference: Annotated[str, typer.Option(help="True differences of two sources.", metavar="D,…")] = "0.2,0.3",
     target_power: Annotated[float, typer.Option("--power", min=0.5, max=0.999, help="The power wanted.")] = 0.8,
