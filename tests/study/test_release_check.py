@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -119,7 +120,11 @@ def test_a_package_as_it_was_written_passes(package):
         (lambda d: d["recordSet"][0]["field"][0]["source"]["extract"].update(column="nothing"),
          "has no column nothing"),
         (lambda d: d["recordSet"][0]["field"][0]["source"]["fileObject"].update({"@id": "no.parquet"}),
-         "comes from no.parquet, which is not in the distribution"),
+         "metrics takes its fields from 2 files"),
+        (lambda d: d["distribution"].pop(0), "metrics comes from metrics.parquet, which is not in the dist"),
+        (lambda d: d["recordSet"][0]["field"][0].pop("source"), "recordSet 1 field 1 source: Field required"),
+        (lambda d: d["recordSet"][0]["key"][0].update({"@id": "metrics/none"}), "is none of its fields"),
+        (lambda d: d["recordSet"][0].update({"@id": "scales"}), "scales is no record set that a release has"),
         (lambda d: d.update(description="Real ratings."), "rows are simulated, and croissant.json does"),
     ],
 )  # fmt: skip
@@ -165,6 +170,31 @@ def test_a_label_taken_off_the_files_is_missed(package):
         pq.write_table(pq.read_table(path).replace_schema_metadata({}), path)
     sealed(package)
     assert "ratings.parquet: does not say in its metadata that ratings are simulated" in problems_of(package)
+
+
+def parts(told, path=()):
+    """The path to every part of a document."""
+    yield path
+    inside = told.items() if isinstance(told, dict) else enumerate(told) if isinstance(told, list) else ()
+    for name, value in inside:
+        yield from parts(value, (*path, name))
+
+
+def test_no_description_however_spoilt_brings_the_check_down(package):
+    """Parts in turn become something else; what leads to no data, such as a column's sentence, may."""
+    whole = json.loads((package / "croissant.json").read_text("utf-8"))
+    draw = random.Random(7)
+    places = draw.sample([p for p in parts(whole) if p and p[0] != "@context"], 150)
+    for *above, last in places:
+        spoilt = json.loads(json.dumps(whole))
+        within = spoilt
+        for name in above:
+            within = within[name]
+        within[last] = draw.choice([None, "x", [], {}, 5, ["x"], True])
+        (package / "croissant.json").write_text(json.dumps(spoilt), "utf-8")
+        summed(package)
+        leads = last in ("@id", "dataType", "source", "column", "extract", "fileObject", "sha256", "key")
+        assert problems_of(package) or not (leads and above[0] in ("recordSet", "distribution")), (above, last)
 
 
 def test_what_is_no_package_is_refused(tmp_path, package):
