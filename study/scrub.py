@@ -24,7 +24,7 @@ _FREE, _ENDS = r"(?<![\d./])", r"(?!\d|[./]\d)"
 _UNIT = r"(?!\s*(?:m[gLl]|k[gm]|[cmn]m|%|mmHg|IU|회|개|정|도|세|명)(?![a-z]))"
 _SPOKEN = "공영일이삼사오육칠팔구"
 _PATTERNS = {
-    "email": re.compile(r"[A-Za-z0-9][A-Za-z0-9._%+-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"),
+    "email": re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"),
     "rrn": re.compile(rf"{_FREE}(\d{{6}})\s?[-–]?\s?[1-8](?:\d{{6}}|\*{{6}})(?![\d*])"),
     "phone": re.compile(
         rf"(?:\+82[-. ]?\(?0?\)?|{_FREE}0)1[016789][-. ]?\d{{3,4}}[-. ]?\d{{4}}{_ENDS}{_UNIT}"
@@ -36,7 +36,7 @@ _PATTERNS = {
 }
 _DOUBTS = {
     "number": re.compile(rf"{_FREE}(?:\d{{8,}}|\d{{4}}(?:[- ]\d{{4}}){{3}}|\d{{3,6}}-\d{{2,6}}-\d{{3,8}}){_ENDS}"),
-    "address": re.compile(r"[가-힣]+[시도]\s[가-힣]+[구군시]\s[가-힣\d]+(?:로|길|동)\s?\d+"),
+    "address": re.compile(r"(?<![가-힣])[가-힣]+[시도]\s[가-힣]+[구군시]\s[가-힣\d]+(?:로|길|동)\s?\d+"),
     "handle": re.compile(
         r"(?:카톡|카카오톡|인스타(?:그램)?|텔레그램)\s?(?:아이디|계정|[Ii][Dd])?[는은:\s]*@?[A-Za-z][A-Za-z0-9_.]{3,}"
     ),

@@ -1,5 +1,7 @@
 """What tells who somebody is goes; what tells how a patient is stays."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,3 +138,12 @@ def test_any_mobile_number_goes_with_any_particle_behind_it(number, particle):
 def test_no_vital_sign_is_taken_for_a_number_of_somebody(systolic, diastolic, tenths):
     text = f"혈압 {systolic}/{diastolic}, 체온 {tenths / 10:.1f}도, 맥박 {diastolic}회"
     assert text == scrub(text).text
+
+
+@pytest.mark.parametrize("piece", ["a", "가", "1", "a.", "010-", "저는 ", "학번 ", "김"])
+def test_an_endless_answer_is_read_in_little_time(piece):
+    begun = time.perf_counter()
+    endless = piece * (40_000 // len(piece))
+    scrub(endless)
+    doubtful(endless)
+    assert time.perf_counter() - begun < 5  # a pattern that starts anew at each character would take minutes
