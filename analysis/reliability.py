@@ -110,12 +110,15 @@ def beyond_chance(
         several = f"{n} {unit}{'s' if n > 1 else ''}"
         return _without_ends(matrix, level, f"alpha: {several}, too few to draw from (at least {least})")
     try:
-        return agreement_intervals.agreement_intervals(
+        found = agreement_intervals.agreement_intervals(
             matrix, level, clusters=owners if n < len(matrix) else None, n_boot=how.n, confidence=how.level,
             seed=how.seed, jobs=how.jobs, backend=how.backend, scheduler=how.scheduler,
-        ).assign(reason=None)  # fmt: skip
+        )  # fmt: skip
     except StudyError as error:
         return _without_ends(matrix, level, str(error))
+    names = found["term"].str.replace("_", " ")
+    same = "no interval for " + names + ": every bootstrap sample gives the same value"
+    return found.assign(reason=same.where(found["low"].isna(), None))
 
 
 def _without_ends(matrix: pd.DataFrame, level: agreement.Level, reason: str) -> pd.DataFrame:

@@ -102,9 +102,9 @@ def icc(ratings: pd.DataFrame | np.ndarray, level: float = 0.95) -> pd.DataFrame
     -------
     One row per form: `term` (Shrout–Fleiss name), `also` (McGraw–Wong name), `estimate`, `statistic` (F),
     `df1`, `df2`, `p_value`, `low`, `high`, `n` (items, the targets), `k` (raters), `n_ratings`, `reason` (why
-    there is no estimate). Perfect agreement leaves the interval nan: it has no width to estimate. The interval of
-    a mean of k raters is that of one rater, stepped up; it reaches down to -inf where that one falls below
-    -1/(k - 1).
+    there is no estimate). Perfect agreement, and items that do not differ at all, leave the interval nan: it has
+    no width to estimate. The interval of a mean of k raters is that of one rater, stepped up; it reaches down to
+    -inf where that one falls below -1/(k - 1).
 
     Raises
     ------
@@ -328,6 +328,8 @@ def single_rater(items: float, error: float, df1: int, df2: int, k: float, tail:
     if error <= 0:
         return 1.0, np.nan, np.nan
     f = items / error
+    if f <= _POLE:  # items that do not differ at all: an interval of no width would be no interval
+        return float((f - 1) / (f + k - 1)), np.nan, np.nan
     low, high = f / stats.f.ppf(tail, df1, df2), f * stats.f.ppf(tail, df2, df1)
     return tuple(float((x - 1) / (x + k - 1)) for x in (f, low, high))
 
@@ -344,7 +346,7 @@ def _absolute(items: float, raters: float, error: float, n: int, k: int, tail: f
     a = k * estimate / (n * (1 - estimate))
     b = 1 + k * estimate * (n - 1) / (n * (1 - estimate))
     its_variance = (a * raters) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
-    if its_variance == 0 or spread == 0:
+    if its_variance == 0 or spread == 0 or items <= _POLE * error:
         return float(estimate), np.nan, np.nan
     df = (a * raters + b * error) ** 2 / its_variance
     f_low, f_high = stats.f.ppf(tail, n - 1, df), stats.f.ppf(tail, df, n - 1)

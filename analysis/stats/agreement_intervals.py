@@ -114,7 +114,10 @@ def cluster_codes(names: pd.Series | np.ndarray) -> np.ndarray:
 
 
 def interval(draws: np.ndarray, confidence: float, term: str) -> dict[str, float]:
-    """Standard deviation and percentiles of the draws that could be estimated."""
+    """Standard deviation and percentiles of the draws that could be estimated.
+
+    Draws that are all the same leave the percentiles nan: an interval of no width would promise certainty.
+    """
     kept = draws[np.isfinite(draws)]
     failed = len(draws) - len(kept)
     if failed > len(draws) / 20:
@@ -123,7 +126,7 @@ def interval(draws: np.ndarray, confidence: float, term: str) -> dict[str, float
             "there are too few items or raters, or nearly all ratings are equal"
         )
     tail = (1 - confidence) / 2
-    low, high = np.quantile(kept, [tail, 1 - tail])
+    low, high = np.quantile(kept, [tail, 1 - tail]) if np.ptp(kept) > 1e-12 else (np.nan, np.nan)
     return {"std_error": kept.std(ddof=1), "low": low, "high": high, "n_failed": failed}
 
 

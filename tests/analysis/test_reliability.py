@@ -77,3 +77,13 @@ def test_the_same_seed_gives_the_same_intervals(small, found):
 def test_a_cluster_without_an_address_is_refused_before_any_row(small):
     with pytest.raises(StudyError, match="--backend dask needs its scheduler's address"):
         reliability(load(small), "fluency", bootstrap=Bootstrap(n=100, backend="dask"))
+
+
+def test_no_interval_of_no_width_is_printed(tmp_path):
+    path = tmp_path / "opposed.csv"
+    path.write_text("rater,item,score\na,x,3\nb,x,1\na,y,3\nb,y,1\na,z,1\nb,z,3\n")
+    found = reliability(load(path, Columns()), "score", bootstrap=QUICK)
+    assert found.estimates[["low", "high"]].isna().all(axis=None)
+    text = printed([found])
+    assert "note: all sources: items differ less than raters' error alone would make them" in text
+    assert "no interval for alpha: every bootstrap sample gives the same value" in text
