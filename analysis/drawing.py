@@ -26,7 +26,7 @@ from study import tables
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("D", "o", "s", "^", "v", "P", "X", "*")  # one more than colours: 56 sources differ
 # What is no source has colours of its own, from light to dark, so that nobody reads a source into it.
-NEUTRAL = ("#a9b4bd", "#7b8a96", "#4f5d68", "#000000")
+NEUTRAL = ("#8a97a3", "#6b7a87", "#45535f", "#000000")
 GREY = "#6b6b6b"
 PALE = "#b9c4cc"
 WIDTH = 4.7  # inches: a column of a page, and letters that stay readable at the width of a phone

@@ -199,7 +199,7 @@ def shares(
     for ax, (factor, own) in zip(axes, counted.items(), strict=True):
         y = np.arange(len(own))
         colours = [style.colour.get(level, PALE) for level in own["level"]]
-        ax.barh(y, own["estimate"], height=0.62, color=colours, alpha=0.55 if factor == "source" else 1)
+        ax.barh(y, own["estimate"], height=0.62, color=colours, alpha=0.45 if factor == "source" else 1)
         ax.hlines(y, own["low"], own["high"], color="black", linewidth=1.2)
         for place, row in enumerate(own.itertuples()):
             ax.text(min(row.high + 0.01 * reach, 1), place, f" {row.k}/{row.n}", va="center", fontsize=7.5)

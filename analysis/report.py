@@ -72,7 +72,7 @@ def report(
 
     Raises
     ------
-    StudyError : if the target is a bare file, or a metric cannot be fitted
+    StudyError : if the target is a bare file, or no metric can be fitted
     """
     study = loaded.study
     if study is None:
@@ -98,7 +98,7 @@ def report(
         methods.methods(made, known),
         checklists.checklists(made, known),
         details.details(made),
-        details.models(made.fits),
+        details.models(made),
     ]
     sections = tuple(_marked(part, loaded.simulated) for part in parts if part is not None)
     return Report(

@@ -15,6 +15,10 @@ _LATEX = {
 }  # fmt: skip
 
 
+_OWN_NUMBER = re.compile(r"^Table \d+\. ")  # a paper numbers its tables itself
+_LONGEST = 48  # letters of a cell that stays on one line of a paper
+
+
 @dataclass(frozen=True)
 class Table:
     """Cells as text, one tuple per row.
@@ -67,10 +71,10 @@ def as_html(table: Table) -> str:
 
 def as_latex(table: Table) -> str:
     """The table as a LaTeX float of booktabs, its note below it."""
-    spec = "".join("l" if i in table.text_columns else "r" for i in range(len(table.columns)))
+    spec = "".join(_column_spec(table, i) for i in range(len(table.columns)))
     lines = [
         r"\begin{table}",
-        rf"\caption{{{latex(table.caption)}}}",
+        rf"\caption{{{latex(_OWN_NUMBER.sub('', table.caption))}}}",
         rf"\label{{tab:{table.name}}}",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
@@ -101,6 +105,14 @@ def latex(text: str) -> str:
     'source\\\\_a \\\\& 5\\\\%'
     """
     return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def _column_spec(table: Table, column: int) -> str:
+    """Numbers flush right, names flush left, and text that needs several lines in a column of its own width."""
+    if column not in table.text_columns:
+        return "r"
+    longest = max((len(row[column]) for row in table.rows), default=0)
+    return r"p{0.4\linewidth}" if longest > _LONGEST else "l"
 
 
 def _latex_row(cells: Sequence[str]) -> str:

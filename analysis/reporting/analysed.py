@@ -10,6 +10,7 @@ from analysis.progress import Told
 from analysis.reliability import Agreement, Bootstrap
 from analysis.reporting.section import spaced
 from study.config import Study
+from study.errors import StudyError, joined
 from study.records import Metric
 
 _LONGEST = 34  # letters of a title that still fits a figure
@@ -19,7 +20,8 @@ _LONGEST = 34  # letters of a title that still fits a figure
 class Analysed:
     """A study with its fits and its agreement, metric by metric, in the study's order.
 
-    `loaded` names sources by their titles, where these can tell them apart.
+    `loaded` names sources by their titles, where these can tell them apart; `refused` says of each metric that
+    allows no model or no agreement why it is not among the others.
     """
 
     loaded: Loaded
@@ -27,6 +29,7 @@ class Analysed:
     fits: tuple[Fitted, ...]
     agreements: tuple[Agreement, ...]
     raters: str
+    refused: tuple[str, ...] = ()
 
     @property
     def look(self) -> Look:
@@ -67,16 +70,22 @@ def analysed(
 
     Raises
     ------
-    StudyError : if a metric cannot be fitted
+    StudyError : if no metric can be fitted
     """
     named = _titled(loaded, study)
-    metrics, fits, agreements = rated_metrics(named), [], []
+    metrics, done, refused = rated_metrics(named), [], []
     for number, name in enumerate(metrics, 1):
-        fits.append(fitting.fitted(named, name, raters=raters))
-        agreements.append(reliability.reliability(named, name, raters, bootstrap))
+        try:
+            found = fitting.fitted(named, name, raters=raters)
+            done.append((found, reliability.reliability(named, name, raters, bootstrap)))
+        except StudyError as error:
+            refused.append(str(error))
         if told:
             told(number, len(metrics), name)
-    return Analysed(named, study, tuple(fits), tuple(agreements), raters)
+    if not done:
+        raise StudyError(joined(refused))
+    fits, agreements = zip(*done, strict=True)
+    return Analysed(named, study, fits, agreements, raters, tuple(refused))
 
 
 def source_names(study: Study) -> dict[str, str]:

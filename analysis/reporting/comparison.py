@@ -61,7 +61,7 @@ def compared(made: Analysed, item: str) -> Section | None:
         _turned(against, order[1:]),
         names,
         corner="source",
-        note="Intervals are not adjusted; p values below are adjusted by Holm's method within each metric.",
+        note="Intervals are not adjusted; p values are adjusted by Holm's method within each metric.",
         numbers=_stacked(against),
     )
     p_values = grid(

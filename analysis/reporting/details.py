@@ -29,8 +29,9 @@ def details(made: Analysed) -> Section:
     return Section("details", "Every metric in full", (lead,), folds=folds)
 
 
-def models(fits: tuple[Fitted, ...]) -> Section:
+def models(made: Analysed) -> Section:
     """Every model with its size, convergence, what was left out, and what a reader must know about it."""
+    fits = made.fits
     rows = tuple(
         (
             metric_name(f),
@@ -56,7 +57,11 @@ def models(fits: tuple[Fitted, ...]) -> Section:
     points = tuple(
         note if len(names) == len(fits) else f"{', '.join(names)}: {note}" for note, names in said.items()
     )
-    return Section("models", "Models", points=points, tables=(table, formulas))
+    return Section("models", "Models", points=(*_refused(made), *points), tables=(table, formulas))
+
+
+def _refused(made: Analysed) -> list[str]:
+    return [f"Not in this report: {reason}." for reason in made.refused]
 
 
 def _gathered(pairs) -> dict[str, list[str]]:

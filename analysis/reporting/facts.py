@@ -228,7 +228,8 @@ def _agreement(made: Analysed) -> Facts:
     told = [f"{metric_name(a.selected.metric)}: {_coefficients(a.estimates)}" for a in made.agreements]
     return {
         "agreement": "; ".join(told),
-        "bootstrap": f"{how.n:,} draws over items and raters, seed {how.seed}",
+        "bootstrap": f"{how.n:,} bootstrap draws over raters and whole prompts (cases, for encounters), "
+        f"seed {how.seed}",
         "icc_range": _span(made, "ICC(2,1)"),
         "panel_range": _span(made, "ICC(2,k)"),
     }

@@ -37,7 +37,7 @@ def found(made: Analysed, known: Facts, pair: Section | None, precision: Section
         told += [f"Precision, {line[:1].lower()}{line[1:]}" for line in precision.points if "twice" in line]
     if pair is not None:
         told.append(f"Model: {pair.points[0][:1].lower()}{pair.points[0][1:]}")
-    return tuple(told)
+    return (*told, *(f"Not in this report: {reason}." for reason in made.refused))
 
 
 def facts(loaded: Loaded) -> tuple[tuple[str, str], ...]:

@@ -90,6 +90,19 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+def test_a_metric_that_allows_no_model_is_named_and_the_others_are_told(written, rating_maker):
+    rated = rating_maker()
+    flat = rated.assign(value=rated["value"].where(rated["metric_id"] == "engagement", 3.0))
+    made = report.report(load(written(flat)), QUICK)
+    assert "Not in this report:" in made.found[-1] and "every rating of fluency is 3" in made.found[-1]
+    assert "encounters" in {t.name for t in made.tables()}
+
+
+def test_where_no_metric_allows_a_model_the_report_is_refused(written, rating_maker):
+    with pytest.raises(StudyError, match="every rating of fluency is 3"):
+        report.report(load(written(rating_maker().assign(value=3.0))), QUICK)
+
+
 def test_a_bare_file_has_no_report(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("rater,item,score\na,x,1\nb,x,2\n")

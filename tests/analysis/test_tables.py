@@ -1,6 +1,7 @@
+import pandas as pd
 import pytest
 
-from analysis.tables import Table, as_html, as_latex, as_text
+from analysis.tables import Table, as_csv, as_html, as_latex, as_text
 
 TABLE = Table(
     "t", "Means & more", ("source", "mean"), (("model_a", "−0.27 [−0.34, −0.19]"), ("표준화 환자", "—")), "n = 2",
@@ -36,3 +37,20 @@ def test_latex_has_no_bare_special_signs():
 def test_a_row_of_the_wrong_length_is_our_mistake():
     with pytest.raises(AssertionError, match="broken"):
         Table("broken", "", ("a", "b"), (("1",),))
+
+
+def test_a_paper_numbers_its_tables_itself():
+    assert r"\caption{Estimated means}" in as_latex(Table("t", "Table 1. Estimated means", ("a",), (("x",),)))
+
+
+def test_long_text_has_a_column_that_breaks():
+    rows = (("1.00", "short"), ("2.00", "an answer of many words " * 4))
+    assert r"{rp{0.4\linewidth}}" in as_latex(Table("t", "", ("mean", "answer"), rows, text_columns=(1,)))
+
+
+def test_csv_holds_the_numbers_behind_the_cells_unrounded():
+    numbers = pd.DataFrame({"source": ["model_a"], "estimate": [-0.2719280001]})
+    assert as_csv(Table("t", "", ("source", "mean"), (("model_a", "−0.27"),), numbers=numbers)) == (
+        "source,estimate\nmodel_a,-0.2719280001\n"
+    )
+    assert as_csv(TABLE) == 'source,mean\nmodel_a,"−0.27 [−0.34, −0.19]"\n표준화 환자,—\n'
