@@ -98,7 +98,7 @@ def fit(
 
         _deliver([ordinals.ordinal(f, link) for f in fits], reader.metric, as_json, csv, out, "coefficients")
         return
-    with shown("profiling", "profiled") as progress:
+    with shown("intervals", "intervals") as progress:
         how = ends.Draws(bootstrap, seed, jobs)
         fits = [ends.with_intervals(f, intervals, how, progress) for f in fits]
     found = [fitting.result(f) for f in fits]

@@ -38,7 +38,7 @@ def with_intervals(found: Fitted, kind: Kind, how: Draws, progress: Progress | N
     if found.engine != "crossed":
         raise StudyError(f"{found.metric_id}: --intervals {kind} needs --engine crossed")
     try:
-        made = _profiled(found, how, progress) if kind == "profile" else _drawn(found, how)
+        made = _profiled(found, how, progress) if kind == "profile" else _drawn(found, how, progress)
     except StudyError as error:
         raise StudyError(f"{found.metric_id}: {error}") from None
     return replace(found, intervals=made)
@@ -53,8 +53,8 @@ def _profiled(found: Fitted, how: Draws, progress: Progress | None) -> Intervals
     return Intervals("profile", coefficients.set_index("term")[["low", "high"]], components, note)
 
 
-def _drawn(found: Fitted, how: Draws) -> Intervals:
-    made = bootstrap.bootstrap(found.fit, how.n, seed=how.seed, jobs=how.jobs)
+def _drawn(found: Fitted, how: Draws, progress: Progress | None) -> Intervals:
+    made = bootstrap.bootstrap(found.fit, how.n, seed=how.seed, jobs=how.jobs, progress=progress)
     if made.n_failed > MOST_FAILURES * how.n:
         raise StudyError(
             f"{made.n_failed} of {how.n} bootstrap replicates did not settle, too many for an interval; "

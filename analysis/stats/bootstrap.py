@@ -6,7 +6,7 @@ jobs changes nothing but the time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,6 +22,7 @@ from study.errors import StudyError
 
 Kind = Literal["parametric", "residual", "cluster"]
 Interval = Literal["percentile", "basic", "normal"]
+Progress = Callable[[int, int, str], None]
 CHUNK = {"parametric": 100, "residual": 50, "cluster": 20}
 """Replicates per chunk."""
 
@@ -94,6 +95,7 @@ def bootstrap(
     kind: Kind = "parametric",
     clusters: Sequence[str] = (),
     jobs: int = 1,
+    progress: Progress | None = None,
 ) -> Bootstrap:
     """Replicates of one fit.
 
@@ -102,8 +104,10 @@ def bootstrap(
         whole clusters drawn with replacement
     clusters : for "cluster", one or two of the columns that group the rows, such as ("rater", "case:prompt");
         with two, both are drawn and their crossings kept
+    progress : told after every chunk how many replicates are done, of how many, and their kind
     """
-    return bootstrap_many({"": fit}, n, seed=seed, kind=kind, clusters=clusters, jobs=jobs)[""]
+    how = {"seed": seed, "kind": kind, "clusters": clusters, "jobs": jobs, "progress": progress}
+    return bootstrap_many({"": fit}, n, **how)[""]
 
 
 def bootstrap_many(
@@ -114,6 +118,7 @@ def bootstrap_many(
     kind: Kind = "parametric",
     clusters: Sequence[str] = (),
     jobs: int = 1,
+    progress: Progress | None = None,
 ) -> dict[str, Bootstrap]:
     """Replicates of several fits; those of one design get the same draws, so that metrics can be compared."""
     if kind not in CHUNK:
@@ -127,7 +132,7 @@ def bootstrap_many(
     found: dict[str, Bootstrap] = {}
     for names in _by_design(fits):
         group = [fits[name] for name in names]
-        parts = _run(kind, group, tuple(clusters), sizes, seeds, jobs)
+        parts = _run(kind, group, tuple(clusters), sizes, seeds, jobs, progress)
         for name, fit, solutions in zip(names, group, zip(*parts, strict=True), strict=True):
             found[name] = _collected(fit, kind, seed, n, solutions)
     return {name: found[name] for name in fits}
@@ -141,7 +146,13 @@ def _by_design(fits: Mapping[str, MixedFit]) -> list[list[str]]:
 
 
 def _run(
-    kind: Kind, fits: list[MixedFit], clusters: tuple[str, ...], sizes: list[int], seeds: list, jobs: int
+    kind: Kind,
+    fits: list[MixedFit],
+    clusters: tuple[str, ...],
+    sizes: list[int],
+    seeds: list,
+    jobs: int,
+    progress: Progress | None,
 ) -> list[list[many.Solutions]]:
     """Solutions by chunk, and within it by fit."""
     light = [replace(fit, memory={}) for fit in fits]
@@ -153,11 +164,18 @@ def _run(
         solvers = [many.solver(space, fit.best) for fit in fits]
         work = resampling.ModelWork(light, space, solvers, kind)
     if jobs == 1:
-        return [work.chunk(size, seed) for size, seed in zip(sizes, seeds, strict=True)]
-    from joblib import Parallel, delayed
+        made = (work.chunk(size, seed) for size, seed in zip(sizes, seeds, strict=True))
+    else:
+        from joblib import Parallel, delayed
 
-    tasks = (delayed(work.chunk)(size, seed) for size, seed in zip(sizes, seeds, strict=True))
-    return Parallel(n_jobs=jobs)(tasks)
+        tasks = (delayed(work.chunk)(size, seed) for size, seed in zip(sizes, seeds, strict=True))
+        made = Parallel(n_jobs=jobs, return_as="generator")(tasks)
+    parts = []
+    for done, part in zip(np.cumsum(sizes).tolist(), made, strict=True):
+        parts.append(part)
+        if progress is not None:
+            progress(done, sum(sizes), kind)
+    return parts
 
 
 def _collected(fit: MixedFit, kind: Kind, seed: int, n: int, parts: Sequence[many.Solutions]) -> Bootstrap:

@@ -58,6 +58,14 @@ def test_bootstrap_intervals_lie_near_walds_and_do_not_depend_on_processes(engag
     assert (one.components()["low"] <= one.components()["high"]).all()
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_long_work_says_how_far_it_is(engagement, jobs):
+    told = []
+    how = intervals.Draws(250, 1, jobs)
+    intervals.with_intervals(engagement, "bootstrap", how, lambda *done: told.append(done))
+    assert [(100, 250, "parametric"), (200, 250, "parametric"), (250, 250, "parametric")] == told
+
+
 def test_wald_intervals_are_the_fits_own(engagement):
     assert intervals.with_intervals(engagement, "wald", intervals.Draws()) is engagement
 
