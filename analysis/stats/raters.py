@@ -136,9 +136,10 @@ def ceiling_note(ratings: pd.DataFrame, level: Level = "ordinal") -> str | None:
     if equal < CEILING or alpha > equal - 0.3:
         return None
     most = int(marginal.argmax())
+    low = f"{max(alpha, 0.0) if abs(alpha) < 5e-3 else alpha:.2f}".replace("-", "−")
     return (
         f"{marginal[most]:.0f} of {n:.0f} ratings are {values[most]:g} and {equal:.0%} of pairs agree, but "
-        f"alpha is {max(alpha, 0.0) if abs(alpha) < 5e-3 else alpha:.2f}: it counts agreement beyond chance, and "
+        f"alpha is {low}: it counts agreement beyond chance, and "
         f"where nearly all ratings are equal chance alone gives {by_chance:.0%}. Read percent agreement and AC2 "
         "beside it."
     )
