@@ -20,9 +20,9 @@ def powers(cases: tuple[int, ...], n: int | None, **more) -> dict[float, float]:
 
 
 def test_simulated_studies_know_of_the_cases_that_hold_their_prompts():
-    expected, simulated = powers((4, 12), None), powers((4, 12), 150)
+    expected, simulated = powers((4, 12), None), powers((4, 12), 100)
     assert expected[4] + 0.2 < expected[12]
-    assert simulated == pytest.approx(expected, abs=0.1)
+    assert simulated == pytest.approx(expected, abs=0.15)
 
 
 def test_a_simulation_without_its_cases_is_refused():
