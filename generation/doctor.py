@@ -87,7 +87,8 @@ class RuleDoctor(_Embedded):
     """
 
     def __init__(self, diagnoses: Sequence[str], name: str = "embedded") -> None:
-        self._diagnoses = tuple(sorted({d for d in diagnoses if d}))
+        by_name = {d.casefold(): d for d in sorted(diagnoses, reverse=True) if d}
+        self._diagnoses = tuple(sorted(by_name.values()))
         if len(self._diagnoses) < 2:
             raise StudyError(
                 "the embedded doctor chooses among the diagnoses of all cases, and there is only one; "

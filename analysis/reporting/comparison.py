@@ -167,7 +167,7 @@ def standing(found: Fitted) -> str:
     parts = [_which("below it", below), _which("above it", above)]
     if len(others):
         names = display.several([s for s in others["source"]], 4)
-        parts.append(f"not shown to differ {names}")
+        parts.append(f"not shown to differ from it: {names}")
     return f"{first}; {'; '.join(p for p in parts if p)}."
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from generation import conclusion, leaks, price, retrieval, vignette
 from generation.client import body
+from generation.doctor import RuleDoctor
 from generation.encounter import Appointment, meet
 from generation.model_player import ModelPlayer
 from generation.players import player
@@ -318,3 +319,8 @@ def test_nobody_plays_an_unknown_role():
 def test_examples(module):
     found = doctest.testmod(module)
     assert found.attempted and not found.failed
+
+
+def test_a_diagnosis_that_is_written_in_two_ways_is_one_choice():
+    names = ["Hair tourniquet syndrome", "Hair Tourniquet Syndrome", "Migraine"]
+    assert RuleDoctor(names).identity == RuleDoctor(names[1:]).identity
