@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis import display, figures, means
+from analysis import display, means
 from analysis.fitting import Fitted
+from analysis.reporting import pictures
 from analysis.reporting.analysed import Analysed, metric_name
 from analysis.reporting.section import (
-    Figure,
     Fold,
     Section,
     counted,
@@ -22,6 +22,7 @@ from analysis.reporting.section import (
 from analysis.tables import Table
 
 ALPHA = 0.05
+_PICTURES = {"category": pictures.by_category, "form": pictures.by_form}
 
 
 def sources(made: Analysed) -> Section:
@@ -73,7 +74,7 @@ def compared(made: Analysed, item: str) -> Section | None:
         corner="source",
         numbers=_stacked(against),
     )  # fmt: skip
-    drawn = tuple(_means_figure(made, item, own) for own in _by_scale(fits))
+    drawn = tuple(pictures.of_means(made, item, own) for own in pictures.by_scale(fits))
     shown, lead = [table, differences], [_asked(made, fits, item)]
     if len(written := {cell for _, *cells in p_values.rows for cell in cells}) == 1:
         lead.append(f"Every difference from {order[0]} has {_p_written(written.pop())} (Holm).")
@@ -97,7 +98,7 @@ def by_category_and_form(made: Analysed) -> Section | None:
         own_figures, own_tables = [], []
         for factor, own in factors.items():
             if found in own:
-                own_figures.append(_FIGURES[factor](made, found))
+                own_figures.append(_PICTURES[factor](made, found))
                 own_tables.append(_cells(found, factor))
         if place == 0:
             drawn, shown = own_figures, own_tables
@@ -216,18 +217,6 @@ def readable(term: str, levels: dict[str, list[str]]) -> str:
     return " × ".join(named.get(part, part) for part in term.split(":"))
 
 
-def drawing_of(found: Fitted, kind: str, title: str) -> dict[str, object]:
-    """What every figure of a metric shares: its scale, its names, and whether it is simulated."""
-    rated, name = found.selected.metric, metric_name(found)
-    return {
-        "scale": (rated.low, rated.high),
-        "name": f"{kind}-{rated.metric_id}",
-        "title": f"{opening_capital(name)}: {title}",
-        "axis": f"{name}, {rated.low:g} to {rated.high:g}",
-        "simulated": found.selected.simulated,
-    }
-
-
 def _cells(found: Fitted, factor: str) -> Table:
     estimated = means.marginal(found, "source", factor).astype({"source": str, factor: str})
     rows = [(spaced(level), estimates(own, "source")) for level, own in estimated.groupby(factor, sort=False)]
@@ -237,55 +226,6 @@ def _cells(found: Fitted, factor: str) -> Table:
         rows, means.factors(found)["source"], corner=factor, numbers=estimated,
     )  # fmt: skip
     return noted(table, found)
-
-
-def _interaction(made: Analysed, found: Fitted) -> Figure:
-    estimated = means.marginal(found, "source", "form").astype({"source": str, "form": str})
-    drawn = figures.interaction(estimated, made.look, **drawing_of(found, "form", "sources by form of question"))
-    averaged = ", averaged over categories" if "category" in means.factors(found) else ""
-    rated = found.selected.metric
-    text = ends_told(f"Estimated means with 95% intervals{averaged}.", estimated, (rated.low, rated.high))
-    return Figure(f"form-{found.metric_id}", text, drawn)
-
-
-def _heat_map(made: Analysed, found: Fitted) -> Figure:
-    estimated = means.marginal(found, "source", "category").astype({"source": str, "category": str})
-    drawn = figures.heat_map(estimated, **drawing_of(found, "category", "sources by category"))
-    averaged = ", averaged over forms" if "form" in means.factors(found) else ""
-    text = f"Estimated means by category of question{averaged}; their intervals stand in Table 2."
-    return Figure(f"category-{found.metric_id}", text, drawn)
-
-
-_FIGURES = {"category": _heat_map, "form": _interaction}
-
-
-def ends_told(text: str, estimated: pd.DataFrame, scale: tuple[float, float]) -> str:
-    """The caption, with a word on intervals that a linear model draws past the end of the scale."""
-    beyond = (estimated["low"] < scale[0]) | (estimated["high"] > scale[1])
-    cut = " Intervals that pass the end of the scale are cut there; the table has them whole."
-    return text + (cut if beyond.any() else "")
-
-
-def _means_figure(made: Analysed, item: str, fits: list[Fitted]) -> Figure:
-    parts = [means.marginal(f, "source").assign(metric=metric_name(f)) for f in fits]
-    table = pd.concat([p.astype({"source": str}) for p in parts], ignore_index=True)
-    rated = fits[0].selected.metric
-    scale = (rated.low, rated.high)
-    several_scales = len(_by_scale(made.of(item, compared=True))) > 1
-    name = f"means-{item}" + (f"-{rated.metric_id}" if several_scales else "")
-    drawn = figures.means(
-        table, made.look, scale, name=name, title=f"{made.title(item)}: means of sources",
-        axis=f"estimated mean, {rated.low:g} to {rated.high:g}",
-        simulated=any(f.selected.simulated for f in fits),
-    )  # fmt: skip
-    return Figure(name, ends_told("Estimated means of sources with 95% intervals.", table, scale), drawn)
-
-
-def _by_scale(fits: Sequence[Fitted]) -> list[list[Fitted]]:
-    groups: dict[tuple[float, float], list[Fitted]] = {}
-    for found in fits:
-        groups.setdefault((found.selected.metric.low, found.selected.metric.high), []).append(found)
-    return list(groups.values())
 
 
 def _turned(by_metric: dict[str, pd.DataFrame], order: list[str]) -> list[tuple[str, dict[str, str]]]:

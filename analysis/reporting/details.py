@@ -1,5 +1,6 @@
 """One metric in full: what was asked, its model, every test and every component."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pandas as pd
@@ -8,7 +9,8 @@ from analysis import display, figures, fitting, means, reliability
 from analysis.fitting import Fitted
 from analysis.reliability import Agreement
 from analysis.reporting.analysed import Analysed, metric_name
-from analysis.reporting.comparison import ALPHA, drawing_of, ends_told, readable
+from analysis.reporting.comparison import ALPHA, readable
+from analysis.reporting.pictures import drawing_of, ends_told
 from analysis.reporting.section import (
     Figure,
     Fold,
@@ -64,7 +66,7 @@ def _refused(made: Analysed) -> list[str]:
     return [f"Not in this report: {reason}." for reason in made.refused]
 
 
-def _gathered(pairs) -> dict[str, list[str]]:
+def _gathered(pairs: Iterable[tuple[str, Fitted]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for text, fitted in pairs:
         found.setdefault(text, []).append(metric_name(fitted))
@@ -92,7 +94,7 @@ def _metric(made: Analysed, found: Fitted, agreement: Agreement) -> Fold:
     rated = found.selected.metric
     asked = [f"Asked: {rated.question}"] if rated.question else []
     lead = (*asked, _scale(found), f"Model: {model_of(found)}")
-    title = f"{opening_capital(metric_name(found))}"
+    title = opening_capital(metric_name(found))
     anchor = f"metric-{rated.metric_id}"
     return Fold(title, lead, figures=tuple(drawn), tables=tuple(shown), anchor=anchor)
 

@@ -7,6 +7,7 @@ from analysis.lowscores import Low
 from analysis.reporting.analysed import Analysed, metric_name
 from analysis.reporting.section import Figure, Fold, Section, opening_capital, spaced
 from analysis.tables import Table
+from study.records import Metric
 
 _MOST_LISTED = 20
 _MOST_LETTERS = 90
@@ -36,7 +37,7 @@ def lows(made: Analysed) -> Section | None:
     return Section("low-scores", "Low scores", (), points, (_bars(made, most),), shown, tuple(folds))
 
 
-def _middle(metric) -> float:
+def _middle(metric: Metric) -> float:
     return (metric.low + metric.high) / 2
 
 

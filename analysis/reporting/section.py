@@ -1,5 +1,6 @@
 """What a report is made of: sections with their figures and tables, and what folds below them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -72,7 +73,7 @@ class Section:
     def all_figures(self) -> tuple[Figure, ...]:
         return (*self.figures, *(f for fold in self.folds for f in fold.figures))
 
-    def mapped(self, table, figure) -> "Section":
+    def mapped(self, table: Callable[[Table], Table], figure: Callable[[Figure], Figure]) -> "Section":
         """The section with every table and figure changed by a function."""
         folds = tuple(
             replace(f, tables=tuple(map(table, f.tables)), figures=tuple(map(figure, f.figures)))
