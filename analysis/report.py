@@ -23,7 +23,7 @@ from analysis.reporting import (
 from analysis.reporting.analysed import Analysed, analysed
 from analysis.reporting.facts import facts
 from analysis.reporting.section import Figure, Section
-from analysis.tables import Table, as_csv, as_latex
+from analysis.tables import Table, as_csv, as_latex, behind
 from study import tables as files
 from study.errors import StudyError
 
@@ -135,14 +135,21 @@ def page(made: Report) -> str:
 
 
 def _marked(section: Section, simulated: bool) -> Section:
-    """Below every table and figure of simulated ratings stands that they are."""
-    if not simulated:
-        return section
-    return section.mapped(
-        lambda t: t if t.name in _UNRATED or _says(f"{t.caption} {t.note} {t.model}") else
-        replace(t, note=f"{t.note} Simulated ratings.".strip()),
-        lambda f: f if _says(f.caption) else replace(f, caption=f"{f.caption} Simulated ratings."),
-    )  # fmt: skip
+    """Below every table and figure of simulated ratings stands that they are, and in every row of their CSV."""
+    return section.mapped(_marked_table, _marked_figure) if simulated else section
+
+
+def _marked_table(table: Table) -> Table:
+    if table.name in _UNRATED:
+        return table
+    said = _says(f"{table.caption} {table.note} {table.model}")
+    note = table.note if said else f"{table.note} Simulated ratings.".strip()
+    return replace(table, note=note, numbers=behind(table).assign(simulated=True))
+
+
+def _marked_figure(figure: Figure) -> Figure:
+    said = _says(figure.caption)
+    return figure if said else replace(figure, caption=f"{figure.caption} Simulated ratings.")
 
 
 def _says(text: str) -> bool:

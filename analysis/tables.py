@@ -92,10 +92,12 @@ def as_latex(table: Table) -> str:
 
 def as_csv(table: Table) -> str:
     """The numbers behind the table in full precision; the cells as they stand where there are none."""
-    numbers = table.numbers
-    if numbers is None:
-        numbers = pd.DataFrame(table.rows, columns=list(table.columns))
-    return numbers.to_csv(index=False, lineterminator="\n")
+    return behind(table).to_csv(index=False, lineterminator="\n")
+
+
+def behind(table: Table) -> pd.DataFrame:
+    """The numbers behind a table, or its cells where it has none."""
+    return pd.DataFrame(table.rows, columns=list(table.columns)) if table.numbers is None else table.numbers
 
 
 def latex(text: str) -> str:

@@ -7,6 +7,7 @@ from analysis import report
 from analysis.drawing import Drawing
 from analysis.load import load
 from analysis.reliability import Bootstrap
+from analysis.tables import as_csv
 from study.errors import StudyError
 
 QUICK = Bootstrap(n=100)
@@ -35,6 +36,9 @@ def test_simulated_is_said_in_the_title_in_every_figure_and_below_every_table(ma
     assert all("imulated" in figure.caption for figure in made.figures())
     said = [f"{t.caption} {t.note} {t.model}" for t in made.tables() if t.name not in ("sources", "formulas")]
     assert all("imulated" in text for text in said)
+    for table in made.tables():
+        head, first = as_csv(table).splitlines()[:2]
+        assert (head.endswith(",simulated") and first.endswith(",True")) == (table.name not in ("sources", "formulas"))
 
 
 def test_real_ratings_are_not_called_simulated(written, rating_maker):

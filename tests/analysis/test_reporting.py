@@ -1,13 +1,15 @@
 """The parts of a report: two models, precision, penalties, low scores, times."""
 
+import doctest
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import fitting, planning
+from analysis import drawing, fitting, planning
 from analysis.load import load
 from analysis.reliability import Bootstrap
-from analysis.reporting import comparison, lows, pages, pair, panel, precision, times
+from analysis.reporting import comparison, lows, pages, pair, panel, precision, section, times
 from analysis.reporting.analysed import analysed, source_names
 from analysis.stats.mixed.fit import fit
 from study import config
@@ -250,3 +252,9 @@ def test_sources_have_their_titles_where_these_can_tell_them_apart(tmp_path, tit
 
 def test_prose_is_escaped_and_commands_look_like_such():
     assert "a &lt; b &amp; <code>study check</code>" == str(pages.prose("a < b & `study check`"))
+
+
+@pytest.mark.parametrize("module", [drawing, pages, section], ids=lambda m: m.__name__)
+def test_the_examples_hold(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
