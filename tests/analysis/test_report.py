@@ -38,7 +38,8 @@ def test_simulated_is_said_in_the_title_in_every_figure_and_below_every_table(ma
     assert all("imulated" in text for text in said)
     for table in made.tables():
         head, first = as_csv(table).splitlines()[:2]
-        assert (head.endswith(",simulated") and first.endswith(",True")) == (table.name not in ("sources", "formulas"))
+        marked = head.endswith(",simulated") and first.endswith(",True")
+        assert marked == (table.name not in ("sources", "formulas"))
 
 
 def test_real_ratings_are_not_called_simulated(written, rating_maker):
