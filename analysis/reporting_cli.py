@@ -19,6 +19,7 @@ def report(
     jobs: Jobs = 1,
     raters: Raters = "auto",
     without: Without = None,
+    as_json: Json = False,
 ) -> None:
     """Write report.html, tables (LaTeX, CSV) and figures (SVG, PDF) into the study folder.
 
@@ -31,7 +32,11 @@ def report(
     with progress.shown("analysing", "analysed") as told:
         made = report.report(loaded, Bootstrap(bootstrap, seed, jobs), raters, told)
     written = report.write(made, folder)
-    say(f"{written.paths[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
+    if as_json:
+        paths = [str(path) for path in written.paths]
+        dump({"page": paths[-1], "written": paths, "without_pdf": written.unprinted})
+    else:
+        say(f"{written.paths[-1]}: with {len(made.tables())} tables and {len(made.figures())} figures beside it")
     if written.unprinted:
         warn(
             f"no PDF of {', '.join(written.unprinted)}: no font here has their letters; install a Korean one, as "

@@ -179,6 +179,13 @@ def test_report_names_the_page_it_wrote(written, rating_maker):
     assert {"source", "metric", "estimate", "low", "high"} <= set(kept) and 3 == len(kept)
 
 
+def test_report_lists_what_it_wrote_in_json(written, rating_maker):
+    folder = written(rating_maker().query("metric_id == 'engagement'"))
+    told = json.loads(run("report", folder, "--bootstrap", "100", "--json"))
+    assert str(folder / "report.html") == told["page"] == told["written"][-1]
+    assert all(Path(path).is_file() for path in told["written"])
+
+
 BAD = {
     "missing column": ("rater,item,points\na,x,3\n", "column score is missing"),
     "off the scale": ("rater,item,score\na,x,9\n", "outside the scale's 1 to 5"),
