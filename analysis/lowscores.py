@@ -1,6 +1,6 @@
 """Answers that the panel rates low, with what the rules say of them: by category and by source."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,6 +10,7 @@ from analysis import display, results
 from analysis.load import Loaded, select
 from analysis.results import Answer, Result
 from analysis.rules import TAGS, Rules, tags
+from analysis.tables import Table, as_text
 from study import tables
 from study.errors import StudyError
 from study.records import Metric
@@ -88,7 +89,8 @@ def answered(loaded: Loaded, found: Low, raters: str = "auto", level: float = 0.
     values |= {"answers": found.answers, "answers_rated": found.n}
     if found.tags is not None:
         values["tags"] = found.tags
-    return Answer(Result("lowscores", results.provenance(loaded, chosen), values), _words(found, level), loaded)
+    text = _words(found, level, chosen.simulated)
+    return Answer(Result("lowscores", results.provenance(loaded, chosen), values), text, loaded)
 
 
 def tagged(loaded: Loaded) -> pd.DataFrame | None:
@@ -133,26 +135,31 @@ def _tag_table(tagged: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _words(found: Low, level: float) -> str:
+def _words(found: Low, level: float, simulated: bool) -> str:
+    metric = found.metric.metric_id
     lines = [
-        f"{found.metric.metric_id}: {display.share(len(found.answers), found.n)} answers with a panel mean below "
-        f"{found.below:g}"
+        f"{metric}: {display.share(len(found.answers), found.n)} answers with a panel mean below {found.below:g}"
+        f"{' (simulated ratings)' if simulated else ''}"
     ]
     for term, part in found.shares.groupby("term", sort=False):
-        lines += ["", f"by {term}{'':<{24 - len(term)}}low answers   {level:.0%} interval, exact"]
-        lines += [
-            f"  {row.level:<24} {display.share(row.k, row.n):<13} {display.percent(row.low)} to "
-            f"{display.percent(row.high)}"
+        rows = (
+            (row.level, display.share(row.k, row.n), f"{display.percent(row.low)} to {display.percent(row.high)}")
             for row in part.itertuples()
-        ]
+        )
+        lines += ["", _table((f"by {term}", "low answers", f"{level:.0%} interval, exact"), rows)]
     if found.tags is not None:
-        lines += ["", f"{'what the rules say':<26} of low answers   of the others"]
-        lines += [
-            f"  {row.tag:<24} {display.share(row.low, row.low_n):<16} {display.share(row.other, row.other_n)}"
+        rows = (
+            (row.tag, display.share(row.low, row.low_n), display.share(row.other, row.other_n))
             for row in found.tags.itertuples()
-        ]
+        )
+        lines += ["", _table(("what the rules say", "of low answers", "of the others"), rows)]
     lines += ["", *_listed(found)] if len(found.answers) else []
     return "\n".join(lines)
+
+
+def _table(head: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) -> str:
+    indented = tuple((f"  {name}", *counts) for name, *counts in rows)
+    return as_text(Table("low-answers", "", head, indented, text_columns=(0, 1, 2)))
 
 
 def _listed(found: Low) -> Sequence[str]:

@@ -255,7 +255,7 @@ def test_low_answers_carry_the_rules_tags(rated):
 def test_lowscores_speaks_and_gives_json(rated):
     study, _ = rated
     said = CliRunner().invoke(cli.app, ["lowscores", str(study.folder), "-m", "fluency"]).stdout
-    assert "answers with a panel mean below 3" in said
+    assert "answers with a panel mean below 3 (simulated ratings)" in said
     assert "what the rules say" in said
     plain = json.loads(
         CliRunner().invoke(cli.app, ["lowscores", str(study.folder), "-m", "fluency", "--json"]).stdout
@@ -290,6 +290,23 @@ def test_a_bare_file_has_low_scores_without_tags(tmp_path):
     assert done.exception is None, done.exception
     assert "6/12 (50%) answers" in done.stdout
     assert "nan" not in done.stdout and "below 3" in done.stdout
+
+
+def test_low_scores_of_korean_names_stand_in_one_column(tmp_path):
+    bare = pd.DataFrame(
+        {"rater": w, "item": f"{s}{t}", "source": s, "score": 1 + t % 5}
+        for w in "xy" for s in ("환자 가", "GPT-4o") for t in range(10)
+    )  # fmt: skip
+    bare.to_csv(tmp_path / "r.csv", index=False)
+    done = CliRunner().invoke(
+        cli.app, ["lowscores", str(tmp_path / "r.csv"), "--rater", "rater", "--item", "item", "--source", "source"]
+    )
+    assert done.exception is None, done.exception
+    assert "simulated" not in done.stdout
+    # Each Korean letter takes two cells of a terminal.
+    lines = done.stdout.splitlines()
+    assert "  환자 가  4/10 (40%)   12% to 74%" in lines
+    assert "  GPT-4o   4/10 (40%)   12% to 74%" in lines
 
 
 def test_a_persons_name_is_not_a_rules(rated):
