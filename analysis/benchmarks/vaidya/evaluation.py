@@ -123,7 +123,7 @@ def summarised(
                      "draws": DRAWS, "seed": seed},
         "leaks": _leaks(found),
         "eval_cost": usage.whole(costs),
-        "unpriced": sorted({str(r.get("model")) for r in asked if r.get("cost") is None}),
+        "unpriced": sorted({model for r in asked if r.get("cost") is None for model in _unpriced(r)}),
         "simulated": found.simulated,
         "cases_sha256": found.cases.digest,
         "versions": results.versions(),
@@ -219,6 +219,11 @@ def _leaks(found: Survey) -> dict[str, list[str]]:
         for flag in one.encounter.flags:
             held.setdefault(flag, []).append(case_id)
     return held
+
+
+def _unpriced(record: Mapping[str, object]) -> Sequence[str]:
+    """The models without a price, as they were asked for: a table of prices has them by these names."""
+    return record.get("unpriced") or [str(record.get("model"))]  # type: ignore[return-value]
 
 
 def _tokens(record: Mapping[str, object]) -> Tokens:

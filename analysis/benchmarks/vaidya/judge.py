@@ -199,6 +199,8 @@ class _Work:
         """The last question's prompt, with the tokens and cost of all of them; the model is the judge's own."""
         parts = [outcome.about(voice.settings.price) for outcome, voice, _ in self._asked]
         usages = [a.call.reply.usage for outcome, _, _ in self._asked for a in outcome.asked if a.call is not None]
+        voices = [voice for _, voice, _ in self._asked]
+        unpriced = {v.settings.model for p, v in zip(parts, voices, strict=True) if p["cost"] is None}
         judged = [p for p, (*_, asking) in zip(parts, self._asked, strict=True) if asking.name != "extraction"]
         return parts[-1] | {
             "model": judged[-1]["model"] if judged else None,
@@ -207,6 +209,7 @@ class _Work:
             "cached_tokens": total([u.cached or 0 for u in usages]),
             "reasoning_tokens": total([u.reasoning or 0 for u in usages]),
             "cost": total([p["cost"] for p in parts]),
+            "unpriced": sorted(unpriced),
             "asks": sum(p["asks"] for p in parts),
             "attempts": sum(p["attempts"] for p in parts),
             "prompt_hash": digest(self._asked[-1][2].messages),

@@ -176,7 +176,7 @@ def test_a_judge_scores_and_its_tokens_are_the_evaluations(server):
     assert (10, 10.0, 1.0) == (found["evaluated"], found["score_total"], found["score_mean"])
     assert {"prompt": 9000, "completion": 200, "total": 9200, "prompt_cached_tokens": 1000,
             "completion_reasoning_tokens": 80} == found["eval_token_usage"]  # fmt: skip
-    assert (None, ["fake-1"]) == (found["eval_cost"], found["unpriced"])
+    assert (None, ["qwen-judge"]) == (found["eval_cost"], found["unpriced"])
     by_the_documents_fields("out/evaluation-diagbench-judge-qwen-judge.json")
 
 

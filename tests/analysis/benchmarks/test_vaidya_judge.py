@@ -15,7 +15,7 @@ from analysis.benchmarks.vaidya.judge import DEFAULTS, Judge
 from analysis.benchmarks.vaidya.metrics import covered
 from analysis.benchmarks.vaidya.rule import Rule
 from analysis.verdict import NoVerdict
-from generation.settings import ModelSettings
+from generation.settings import ModelSettings, Price
 from study.records import Encounter, Turn, Vignette
 
 _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).parents[2] / "loopback.py")
@@ -191,6 +191,21 @@ def test_where_nothing_can_be_extracted_there_is_no_diagnosis():
         found = judged(server, met("Rest well."), extractor=True)
     assert ({"diagnosis": 0.0}, "no_diagnosis", 1) == (found.values, found.reason, len(server.hits))
     assert None is found.about["model"] and 900 == found.about["prompt_tokens"]
+    assert ["extractor"] == found.about["unpriced"]
+
+
+def test_the_model_without_a_price_is_named_as_it_was_asked_for():
+    def script(hit, n):
+        return response('{"diagnosis": "MG"}' if hit.body["model"] == "extractor" else verdict())
+
+    price = Price(input=1, output=1, as_of="2026-01-01")
+    with Loopback(script) as server:
+        judge = ModelSettings(model="j", base_url=server.url, price=price, **DEFAULTS)
+        scorer = Judge("diagbench", judge, judge.model_copy(update={"model": "e", "price": None}))
+        scorer.open(lambda record: None)
+        found = scorer.score(CASE, met(), "k")
+        scorer.close()
+    assert (None, ["e"]) == (found.about["cost"], found.about["unpriced"])
 
 
 @pytest.mark.parametrize("said", ['{"diagnosis": ""}', '{"diagnosis": 5}', '{"diagnosis": ["MG"]}', "MG", "{}"])
