@@ -128,11 +128,12 @@ def _words(rows: Sequence[Row], found: Sequence[grim.Check]) -> str:
     told = [c for c in found if c.passing < 1]
     if told:
         by_luck = math.prod(c.passing for c in told)
-        lines.append(
-            f"{len(told)} means could be tested; made-up ones would all pass with probability "
-            f"{by_luck:.2g} (GRIM, either way of rounding)."
-        )
-    if len(told) < n:
-        lines.append(f"{n - len(told)} means tell nothing: at their n every mean of so many decimals is possible.")
+        made_up = "1 mean could be tested; a made-up one would pass"
+        if len(told) > 1:
+            made_up = f"{len(told)} means could be tested; made-up ones would all pass"
+        lines.append(f"{made_up} with probability {by_luck:.2g} (GRIM, either way of rounding).")
+    if rest := n - len(told):
+        untold = "1 mean tells nothing: at its n" if rest == 1 else f"{rest} means tell nothing: at their n"
+        lines.append(f"{untold} every mean of so many decimals is possible.")
     lines += sorted({f"note: {c.reason}" for c in found if c.reason})
     return "\n".join(lines)

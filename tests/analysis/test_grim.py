@@ -46,6 +46,12 @@ def test_the_published_means_are_all_possible_over_51_ratings():
     assert f"with probability {0.51**30:.2g}" in text
 
 
+def test_one_mean_is_spoken_of_as_one():
+    text = run("-", text="source,mean,n\na,3.51,51\nb,3.51,400\n")
+    assert "1 mean could be tested; a made-up one would pass with probability 0.51" in text
+    assert "1 mean tells nothing: at its n every mean" in text
+
+
 def test_at_another_n_they_are_not():
     text = run("-", "--n", "50", "--scale", "1:5", text=long(PUBLISHED), code=1)
     assert "of 30 rows cannot come from so many ratings" in text
