@@ -72,7 +72,15 @@ def contrasts(found: Fitted, asked: Contrast) -> Answer:
     family = f"{_ADJUSTED[asked.adjust]}{', within each group' if asked.by and asked.adjust != 'none' else ''}"
     head = f"Contrasts of {asked.of}{f' across {asked.across}' if asked.across else ''} (p: {family})"
     values = {"of": asked.of, "across": asked.across, "by": list(asked.by), "adjust": asked.adjust}
-    return _answer(found, "contrasts", table, head, _estimates(table, asked.by), values)
+    tail = _about_intervals(asked, len(table))
+    return _answer(found, "contrasts", table, head, _estimates(table, asked.by), values, tail)
+
+
+def _about_intervals(asked: Contrast, n: int) -> list[str]:
+    """How the intervals are adjusted, where the head of p values does not tell."""
+    if n == 1 or asked.adjust not in ("holm", "BY", "BH"):
+        return []
+    return [f"Intervals hold together, by Bonferroni: {_ADJUSTED[asked.adjust]} adjusts p values alone."]
 
 
 def effects(found: Fitted, of: str, by: tuple[str, ...]) -> Answer:

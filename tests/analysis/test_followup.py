@@ -31,6 +31,12 @@ def test_the_negation_penalty_is_a_contrast_of_contrasts(found):
     assert "Contrasts of form across source (p: Holm)" in answer.text
 
 
+@pytest.mark.parametrize(("adjust", "said"), [("holm", True), ("BH", True), ("sidak", False), ("none", False)])
+def test_intervals_say_how_they_are_adjusted_where_p_values_are_otherwise(found, adjust, said):
+    text = followup.contrasts(found, Contrast(adjust=adjust)).text
+    assert said == ("Intervals hold together, by Bonferroni" in text)
+
+
 @pytest.mark.parametrize("more", [{"by": ("form",)}, {"across": "source", "by": ("source",)}])
 def test_a_factor_that_is_asked_for_twice_is_refused(found, more):
     with pytest.raises(StudyError, match="(form|source) is named twice; a factor is compared, compared across"):
