@@ -142,9 +142,10 @@ def check(folder: Path, cases: Cases, parties: Parties, *, again: bool) -> Surve
 
     Raises
     ------
-    StudyError : if it holds the case file, or conversations that others would take the place of, though they are
-        not their like
+    StudyError : if it is a file, holds the case file, or holds conversations that others would take the place of,
+        though they are not their like
     """
+    refuse_file(folder, "conversations")
     if not folder.is_dir():
         return None
     if cases.path.resolve().parent == folder.resolve():
@@ -167,6 +168,13 @@ def check(folder: Path, cases: Cases, parties: Parties, *, again: bool) -> Surve
                 "hold all anew with --no-skip-existing"
             )
     return known
+
+
+def refuse_file(folder: Path, what: str) -> None:
+    """Raise StudyError where a folder cannot be made, since a file is in its place or above it."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir():
+        raise StudyError(f"{nearest}: is a file; {what} go into a folder")
 
 
 def _kept(known: Survey, parties: Parties) -> dict[str, str]:

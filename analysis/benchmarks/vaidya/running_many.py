@@ -42,6 +42,7 @@ def prepare(
     file = asked.file
     cases = case_file.load(asked.input, file.benchmark)
     prices = pricing.load(asked.prices)
+    running.refuse_file(asked.log_dir, "logs")
     found, problems = [], []
     for doctor in asked.doctors:
         try:

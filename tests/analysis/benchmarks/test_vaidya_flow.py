@@ -374,6 +374,18 @@ def test_a_corrected_answer_is_scored_without_another_conversation(here):
     assert {} == summary()["invalid"]
 
 
+@pytest.mark.parametrize("folder", ["taken", "taken/out"])
+def test_a_file_in_the_place_of_a_folder_is_named(here, folder):
+    Path("taken").write_text("mine")
+    with pytest.raises(StudyError, match="taken: is a file; conversations go into a folder"):
+        run(folder)
+    doctors(models="[mute]")
+    asked = Path("doctors.yaml").read_text().replace("log_dir: logs", f"log_dir: {folder}")
+    Path("doctors.yaml").write_text(asked)
+    with pytest.raises(StudyError, match="taken: is a file; logs go into a folder"):
+        vaidya("run-many", "doctors.yaml")
+
+
 def test_no_call_is_made_for_a_folder_of_another_doctor(server):
     run("out", "mute")
     with pytest.raises(StudyError, match="with doctor mute, not qwen-doc"):
