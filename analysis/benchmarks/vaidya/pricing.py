@@ -70,4 +70,6 @@ def load(path: Path | None) -> Prices:
 
 def _problem(error: Mapping[str, object]) -> str:
     place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "model_type":
+        return f"{place} has no keys; it needs provider and costs" if place else "is no table of prices by models"
     return f"lacks {place}" if error["type"] == "missing" else f"{place}: {error['msg']}"

@@ -100,6 +100,14 @@ def test_a_table_of_prices_that_is_none_is_refused(tmp_path, text):
         priced(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [("[1]", "is no table of prices"), ("models: {a: 5}", "models.a has no keys")]
+)
+def test_what_is_no_table_of_prices_is_told_in_words(tmp_path, text, said):
+    with pytest.raises(StudyError, match=said):
+        priced(tmp_path, text)
+
+
 def test_the_documents_sums():
     assert 443055 == Tokens(412034, 31021).total
     assert 0.742 == 742 / 1000
