@@ -39,10 +39,14 @@ def twin(found: Evaluation, scorer: Scorer, known: Survey, card: Path | None) ->
     if card is None and not path.is_file():
         return _without("no calibration of this rater is in the folder (`analysis calibrate` makes one)")
     try:
-        return _with(calibration_use.read_card(path), found, scorer, known) | {"card": path.name}
+        held = calibration_use.read_card(path)
     except StudyError as error:
-        if card is not None and not path.is_file():
+        if card is not None:
             raise
+        return _without(str(error))
+    try:
+        return _with(held, found, scorer, known) | {"card": path.name}
+    except StudyError as error:
         return _without(str(error))
 
 

@@ -96,6 +96,8 @@ def test_a_card_that_is_named_counts_as_well(here):
     assert "calibrated" == evaluated("--calibration", card, folder="mute")[1]["word"]
     with pytest.raises(StudyError, match="cannot be read"):
         evaluated("--calibration", "none.json")
+    with pytest.raises(StudyError, match="is no judge card"):
+        evaluated("--calibration", "cases.json")
 
 
 def spoiled(tmp_path, change):
