@@ -81,9 +81,9 @@ def from_ratings(
     """
     if (folder / FILE).exists():
         raise StudyError(f"{folder}: holds a study already; add to it with --add, or name a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
     tables.check_ratings(imported.ratings, imported.metrics)
     tables.check(imported.items, tables.ITEMS, "items")
+    folder.mkdir(parents=True, exist_ok=True)
     head = [
         f"# Made by `{made_by}` from {origin}.",
         "# The first source is the reference that the others are compared with: reorder them as you like.",

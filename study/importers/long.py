@@ -86,6 +86,8 @@ def tables(
     _check_present(rows, columns, where)
     _check_once(rows, where)
     _check_raters(rows, where)
+    if scale is not None:
+        _check_one_scale(rows, scale, where)
     return Imported(
         items=_items(rows, item_kind, where),
         key=_key(rows, where),
@@ -154,6 +156,18 @@ def _check_present(rows: pd.DataFrame, columns: Columns, where: str) -> None:
         if empty.any():
             row = int(empty.to_numpy().argmax())
             raise StudyError(f"{where}: row {row + 1} has no {name}; every rating needs one")
+
+
+def _check_one_scale(rows: pd.DataFrame, scale: tuple[float, float], where: str) -> None:
+    """One scale is given for all metrics; where some of them go beyond it, there is another way to say theirs."""
+    ends = rows.groupby("metric", sort=False)["value"].agg(["min", "max"])
+    beyond = ends[(ends["min"] < scale[0]) | (ends["max"] > scale[1])]
+    if len(ends) > 1 and len(beyond):
+        found = "; ".join(f"{m.Index} from {m.min:g} to {m.max:g}" for m in beyond.itertuples())
+        raise StudyError(
+            f"{where}: --scale {scale[0]:g}:{scale[1]:g} is taken for every metric, but scores go beyond it on "
+            f"{found}; leave --scale out, then set low and high of each metric in study.toml"
+        )
 
 
 def _check_once(rows: pd.DataFrame, where: str) -> None:

@@ -51,6 +51,24 @@ def test_a_judge_joins_the_panel_and_is_not_counted_twice(tmp_path):
     assert 36 == len(tables.read(study.ratings, tables.RATINGS))
 
 
+def test_a_scale_that_one_of_two_metrics_leaves_is_said_once():
+    table = frame()
+    table.loc[table["dimension"] == "accuracy", "points"] *= 20
+    with pytest.raises(StudyError) as caught:
+        imported(table, scale=(1, 5))
+    assert (
+        "scores.csv: --scale 1:5 is taken for every metric, but scores go beyond it on accuracy from 20 to 100; "
+        "leave --scale out, then set low and high of each metric in study.toml"
+    ) == str(caught.value)
+
+
+def test_a_refused_import_leaves_no_folder(tmp_path):
+    found = imported(frame(dimension="fluency", doc=[f"d{i}" for i in range(24)]), scale=(1, 3))
+    with pytest.raises(StudyError, match="is outside fluency's 1 to 3"):
+        folder.from_ratings(tmp_path / "s", found, "scores.csv")
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_a_judge_of_other_items_is_refused(tmp_path):
     known = imported().items
     other = imported(frame(doc="elsewhere").drop_duplicates(["who", "system", "dimension"]))
