@@ -67,7 +67,7 @@ def invite(
     person: Annotated[list[str] | None, typer.Option(help="Whom; may be given again. Default: raters.")] = None,
     role: Annotated[str | None, typer.Option(help="expert or coordinator, for people beside the panel.")] = None,
     language: Annotated[str | None, typer.Option(help="ko or en.")] = None,
-    days: Annotated[int, typer.Option(help="How long the link works.")] = 90,
+    days: Annotated[int, typer.Option(min=1, help="How long the link works.")] = 90,
     url: Url = "http://127.0.0.1:8501",
     as_json: Json = False,
 ) -> None:
@@ -285,9 +285,9 @@ def withdraw(
 def rehearse(
     folder: Folder = Path("."),
     url: Url = "http://127.0.0.1:8501",
-    raters: Annotated[int, typer.Option(help="How many rate at once.")] = 20,
-    seconds: Annotated[float, typer.Option(help="For how long.")] = 60,
-    think: Annotated[float, typer.Option(help="Mean seconds between two clicks of a rater.")] = 3.0,
+    raters: Annotated[int, typer.Option(min=1, help="How many rate at once.")] = 20,
+    seconds: Annotated[float, typer.Option(min=1, help="For how long.")] = 60,
+    think: Annotated[float, typer.Option(min=0, help="Mean seconds between two clicks of a rater.")] = 3.0,
     as_json: Json = False,
 ) -> None:
     """Let scripted preview raters rate on the running server, and measure how fast it answers.
@@ -299,6 +299,7 @@ def rehearse(
     from annotation_app import rehearsal
 
     _, database = _open(folder)
+    rehearsal.check_served(url)
     tokens = [rehearsal.ready_rater(database) for _ in range(raters)]
     found = asyncio.run(rehearsal.rehearse(url, tokens, seconds=seconds, think=think))
     if as_json:
@@ -382,4 +383,4 @@ def _trial_links(database: "Database", public: str) -> list[tuple[str, str]]:
 
 
 def _shown(value: float | None) -> str:
-    return "   —" if value is None else f"{value:.2f}"
+    return "   —" if value is None else f"{value:z.2f}"

@@ -9,6 +9,7 @@ import random
 import re
 import time
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from types import TracebackType
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -17,6 +18,7 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from study.errors import StudyError
 from study.store import consents, people, training
 from study.store.database import Database
 
@@ -175,6 +177,18 @@ class _Stay(HTTPRedirectHandler):
         return None
 
 
+def check_served(url: str) -> None:
+    """Raise a StudyError unless rating pages answer at `url`."""
+    try:
+        build_opener().open(f"{url.rstrip('/')}/readyz", timeout=10).close()
+    except (OSError, ValueError, HTTPException) as error:
+        why = getattr(error, "reason", error)
+        raise StudyError(
+            f"{url}: no rating pages answer there ({why}); start them with `annotation_app serve`, or say with --url "
+            "where they are"
+        ) from None
+
+
 def enter(url: str, token: str) -> str:
     """Follow an invitation and return the cookie that it gives."""
     from urllib.error import HTTPError
@@ -185,7 +199,7 @@ def enter(url: str, token: str) -> str:
         with answer:
             if answer.code == 303:
                 return re.search(r"crossed_visit=([^;]+)", answer.headers["Set-Cookie"]).group(1)
-        raise
+        raise StudyError(f"{url}: lets no rater in ({answer.code}); does it serve this study?") from None
     raise ConnectionError(f"{urlsplit(url).netloc} let somebody in without a cookie")
 
 

@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from annotation_app import rehearsal
+from annotation_app.cli import _shown
 
 
 def command(*arguments):
@@ -84,6 +85,27 @@ def test_serve_prints_a_link_per_role_and_a_rehearsal_rates_on_it(small_study):
     figures = json.loads(found.stdout)
     assert (figures["errors"], figures["raters"]) == (0, 2)
     assert figures["saves"] > 0
+
+
+def test_a_rehearsal_without_a_server_is_one_sentence_and_makes_no_rater(small_study):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        found = command("rehearse", small_study.folder, "--url", url, "--raters", "1")
+    assert (found.returncode, found.stderr.count("\n")) == (1, 1)
+    assert f"{url}: no rating pages answer there" in found.stderr
+    assert "preview" not in command("status", small_study.folder).stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("invite", "--days", "0"), ("rehearse", "--raters", "0"), ("rehearse", "--seconds", "-2")]
+)
+def test_no_link_that_has_run_out_and_no_rehearsal_of_nothing(small_study, words):
+    assert command(words[0], small_study.folder, *words[1:]).returncode == 2
+
+
+def test_status_prints_no_negative_zero():
+    assert _shown(-0.001) == "0.00"
 
 
 def wait_for(address):
