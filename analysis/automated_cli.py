@@ -51,6 +51,8 @@ def judge(
             counts = ", ".join(f"{n} {status}" for status, n in d.statuses.items())
             cost = f"; cost {d.cost:.4f}" if d.cost is not None else ""
             say(f"{d.judge}: {counts}; {d.asked} items asked now, {d.kept} kept{cost}")
+            if d.commonest_error:
+                warn(f"{d.judge}: the commonest judge_error: {d.commonest_error}")
     if missing := [d for d in done if d.statuses.get("missing")]:
         reasons = "; ".join(f"{d.judge}: {d.stopped_by or 'some calls failed'}" for d in missing)
         raise StudyError(f"{folder}: not every item was judged ({reasons}); run again to ask for the rest")

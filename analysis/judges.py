@@ -53,7 +53,8 @@ class Bench:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a run of one judge did; `statuses` counts rating rows."""
+    """What a run of one judge did; `statuses` counts rating rows, `commonest_error` is the reason most of the rows
+    without a verdict share."""
 
     judge: str
     kept: int
@@ -62,6 +63,7 @@ class Judged:
     cost: float | None
     unpriced: int
     stopped_by: str | None
+    commonest_error: str | None
 
 
 def judge(study: Study, judge_id: str, meter: Meter) -> tuple[Judged, pd.DataFrame]:
@@ -83,6 +85,7 @@ def judge(study: Study, judge_id: str, meter: Meter) -> tuple[Judged, pd.DataFra
     )
     costs = [r.get("cost") for r in found if r is not None]
     priced = [c for c in costs if c is not None]
+    errors = rows.loc[rows["status"] == "judge_error", "reason"].dropna().mode()
     return (
         Judged(
             judge_id,
@@ -92,6 +95,7 @@ def judge(study: Study, judge_id: str, meter: Meter) -> tuple[Judged, pd.DataFra
             cost=sum(priced) if priced else None,
             unpriced=len(costs) - len(priced),
             stopped_by=closed,
+            commonest_error=None if errors.empty else str(errors.iloc[0]),
         ),
         rows,
     )

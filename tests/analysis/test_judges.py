@@ -164,6 +164,14 @@ def test_the_command_gives_values_to_the_items_that_got_a_verdict_and_to_no_othe
     assert len(server.hits) == 4 + 20 * 3
 
 
+def test_the_command_says_why_a_judge_gave_no_verdict(small_study):
+    with Loopback(lambda hit, n: chat('{"rating": 4}')) as server:
+        study = with_judge(small_study, server, metrics=["coherence"])
+        ran = CliRunner().invoke(cli.app, ["judge", str(study.folder)])
+    assert "6 judge_error" in ran.stdout
+    assert 'the commonest judge_error: 3 replies without a verdict: it has no "scores"' in ran.stderr
+
+
 @pytest.mark.parametrize("word", ["false", "true", "yes", False])
 def test_a_word_that_a_loose_parser_takes_for_true_is_no_score(small_study, word):
     with Loopback(lambda hit, n: chat(bad_scores(hit, word))) as server:
