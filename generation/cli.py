@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from generation.expert_cli import app as expert_app
+from generation.sources.kinds import KINDS
 from study.errors import StudyError, joined
 from study.terminal import command, dump, main, say, warn
 
@@ -24,7 +25,7 @@ def run() -> None:
     main(app)
 
 
-@app.command(name="run")
+@app.command(name="run", epilog=f"Kinds of source: {', '.join(KINDS)}.")
 def run_study(
     folder: Folder = Path("."),
     again: Annotated[bool, typer.Option("--again", help="Ask for every answer anew.")] = False,

@@ -19,6 +19,7 @@ from generation import cli
 from generation.journal import Journal, records
 from generation.manifest import MANIFEST
 from generation.run import JOURNAL, run
+from generation.sources.kinds import KINDS
 from generation.status import standings
 from generation.verify import verify, window_note
 from study import config, content, design, folder, tables
@@ -449,3 +450,8 @@ def test_two_prompts_with_the_same_words_are_two_questions(tmp_path):
 
 def test_shipped_content_is_what_these_tests_rest_on():
     assert len(content.load(content.shipped("cases.json"), content.shipped("prompts.json")).prompts) == 70
+
+
+def test_the_help_lists_the_kinds_of_source_as_study_toml_says():
+    said = CliRunner().invoke(cli.app, ["run", "--help"]).output
+    assert not [kind for kind in KINDS if kind not in said]
