@@ -24,10 +24,10 @@ class Arrow:
 def status(study: Study) -> list[Arrow]:
     """Each file of the flow and how far it has come, in the order of the flow."""
     arrows = [
-        _arrow(study, study.responses, "generation run", tables.RESPONSES, _responses_say),
-        _arrow(study, study.items, "study assign", tables.ITEMS, _items_say),
-        _arrow(study, study.assignment, "study assign", tables.ASSIGNMENT, _assignment_says),
-        _arrow(study, study.ratings, "annotation_app export or study import", tables.RATINGS, _ratings_say),
+        _arrow(study, study.responses, tables.MADE_BY["responses"], tables.RESPONSES, _responses_say),
+        _arrow(study, study.items, tables.MADE_BY["items"], tables.ITEMS, _items_say),
+        _arrow(study, study.assignment, tables.MADE_BY["assignment"], tables.ASSIGNMENT, _assignment_says),
+        _arrow(study, study.ratings, tables.MADE_BY["ratings"], tables.RATINGS, _ratings_say),
     ]
     return arrows if study.content_files else [a for a in arrows if a.stands]
 

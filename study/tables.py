@@ -164,6 +164,13 @@ ENCOUNTERS = Table(
     key=("encounter_id",),
 )  # fmt: skip
 TABLES = {t.name: t for t in (RESPONSES, ITEMS, KEY, ASSIGNMENT, RATINGS, ENCOUNTERS)}
+MADE_BY = {  # the command that writes a study's file
+    "responses": "generation run",
+    "items": "study assign",
+    "key": "study assign",
+    "assignment": "study assign",
+    "ratings": "annotation_app export or study import",
+}
 
 
 def read(path: Path, table: Table) -> pd.DataFrame:
@@ -283,7 +290,8 @@ def batches(path: Path) -> Iterator[pd.DataFrame]:
 def read_parquet(path: Path) -> pd.DataFrame:
     """Any Parquet file as a frame; a clear sentence where it is none."""
     if not path.is_file():
-        raise TableError(f"{path}: no such file")
+        maker = MADE_BY.get(path.stem)
+        raise TableError(f"{path}: no such file" + (f"; {maker} makes it" if maker else ""))
     try:
         return pq.read_table(path).to_pandas()
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError):

@@ -108,3 +108,12 @@ def test_a_file_that_is_no_parquet_is_one_sentence(tmp_path):
     path.write_text("rater,score\n")
     with pytest.raises(TableError, match="is not a Parquet file"):
         tables.read(path, tables.RATINGS)
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [("key", "study assign"), ("responses", "generation run"), ("ratings", "annotation_app export")],
+)
+def test_a_file_that_is_not_there_names_the_command_that_makes_it(tmp_path, name, maker):
+    with pytest.raises(TableError, match=rf"{name}\.parquet: no such file; {maker}"):
+        tables.read(tmp_path / f"{name}.parquet", tables.TABLES[name])
