@@ -12,7 +12,7 @@ from study.store.database import Database
 
 def show(database: Database, visit: Visit, say: Catalogue, window: str) -> None:
     parts.header(say, say("consent.title"), page="consent")
-    text = str(visit.settings.get(f"consent_{say.language}") or say("consent.text"))
+    text = parts.told(say, "consent", visit.settings)
     st.markdown(text)
     taking_part = st.checkbox(say("consent.participation"), key="participation")
     sharing = st.checkbox(say("consent.sharing"), key="sharing")

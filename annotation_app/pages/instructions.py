@@ -22,7 +22,7 @@ def show(database: Database, visit: Visit, say: Catalogue, window: str) -> None:
 
 def guide(say: Catalogue, metrics: list[Metric], visit: Visit) -> None:
     """The instructions' text and the metrics; the rating page shows it again on demand."""
-    text = str(visit.settings.get(f"instructions_{say.language}") or say("instructions.text"))
+    text = parts.told(say, "instructions", visit.settings)
     lines = []
     for metric in metrics:
         question, anchors = say.scale(metric, visit.content_language)

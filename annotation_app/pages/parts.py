@@ -38,6 +38,12 @@ def header(say: Catalogue, title: str, *, below: str = "", switch: bool = True, 
     )
 
 
+def told(say: Catalogue, page: str, settings: Mapping[str, object]) -> str:
+    """The text of a page such as `consent`: the study's own, else ours for who is rated, patient or doctor."""
+    ours = "text_doctor" if settings.get("asker") == "doctor" else "text"
+    return str(settings.get(f"{page}_{say.language}") or say(f"{page}.{ours}"))
+
+
 def local(at: str) -> datetime:
     """A moment of the database in the reader's own time zone, as the browser tells it."""
     minutes_west = st.context.timezone_offset or 0

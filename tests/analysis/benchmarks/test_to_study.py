@@ -135,6 +135,9 @@ def test_raters_see_the_dialogue_in_order_and_who_speaks(tmp_path, rated):
     encounter = met[item.case_id, key[item.label]]
     assert exchanges(encounter) == [(t.question, t.answer) for t in told]
     assert ("encounter", "doctor") == (item.kind, facts.settings["asker"])
+    assert "how well doctors" in parts.told(catalogue("en"), "consent", facts.settings)
+    assert "one dialogue" in parts.told(catalogue("en"), "instructions", facts.settings)
+    assert "virtual patients" in parts.told(catalogue("en"), "consent", {"asker": "student"})
     html = parts.dialogue(catalogue("en"), told, "en", whole=True, asker="doctor")
     assert [t.speaker.title() for t in encounter.turns] == [
         part.split("</span>")[0] for part in html.split("cr-who'>")[1:]
