@@ -184,8 +184,8 @@ def check_served(url: str) -> None:
     except (OSError, ValueError, HTTPException) as error:
         why = getattr(error, "reason", error)
         raise StudyError(
-            f"{url}: no rating pages answer there ({why}); start them with `annotation_app serve`, or say with --url "
-            "where they are"
+            f"{url}: no rating pages answer there ({why}); "
+            "start them with `annotation_app serve`, or say with --url where they are"
         ) from None
 
 
