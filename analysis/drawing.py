@@ -98,12 +98,14 @@ def one(height: float) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def several(n: int, height: float, *, across: int = 3, same_y: bool = True) -> tuple[Figure, list[Axes]]:
+def several(
+    n: int, height: float, *, across: int = 3, same_x: bool = True, same_y: bool = True
+) -> tuple[Figure, list[Axes]]:
     """Panels of one figure, so many in a row, each so high; the last row may be shorter."""
     across = min(across, n)
     down = -(-n // across)
     figure = Figure(figsize=(WIDTH, 0.75 + height * down), layout="constrained")
-    axes = figure.subplots(down, across, sharey=same_y, sharex=True, squeeze=False)
+    axes = figure.subplots(down, across, sharey=same_y, sharex=same_x, squeeze=False)
     for ax in axes.flat[n:]:
         ax.set_axis_off()
     for ax in axes[-2][n - (down - 1) * across :] if down > 1 else ():

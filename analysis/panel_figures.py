@@ -53,17 +53,21 @@ def reliability(estimates: pd.DataFrame, *, name: str, title: str, simulated: bo
 
 
 @styled
-def severity(estimates: pd.DataFrame, *, name: str, title: str, axis: str, simulated: bool = False) -> Drawing:
+def severity(
+    estimates: pd.DataFrame, *, name: str, title: str, axis: str, one_scale: bool = True, simulated: bool = False
+) -> Drawing:
     """How far each rater stands from the panel's mean, with intervals, a panel for each metric.
 
     Parameters
     ----------
     estimates : metric, rater, estimate, low, high; raters from top to bottom in order of first appearance
+    one_scale : all metrics have one scale, and their panels one axis
     """
     metrics, raters = list(pd.unique(estimates["metric"])), list(pd.unique(estimates["rater"]))
-    figure, axes = several(len(metrics), 0.5 + 0.17 * len(raters))
-    reach = 1.05 * float(np.nanmax(np.abs(estimates[["low", "high"]].to_numpy())))
+    figure, axes = several(len(metrics), 0.5 + 0.17 * len(raters), same_x=one_scale)
     for ax, metric in zip(axes, metrics, strict=True):
+        seen = estimates if one_scale else estimates[estimates["metric"] == metric]
+        reach = 1.05 * float(np.nanmax(np.abs(seen[["low", "high"]].to_numpy())))
         own = estimates[estimates["metric"] == metric].set_index("rater").reindex(raters)
         y = np.arange(len(raters))
         ax.axvline(0, color=GREY, linewidth=0.6)
@@ -86,6 +90,7 @@ def precision(
     name: str,
     title: str,
     axis: str,
+    one_scale: bool = True,
     simulated: bool = False,
 ) -> Drawing:
     """How precise a difference of two sources would be with more raters, and with more prompts or cases.
@@ -95,10 +100,11 @@ def precision(
     curves : metric, items (how many prompts or cases), raters, se_difference; a line for each number of items
     own : metric, raters, se_difference: the study itself, marked
     item : what a line counts
+    one_scale : all metrics have one scale, and their panels one axis
     """
     metrics, sizes = list(pd.unique(curves["metric"])), sorted(pd.unique(curves["items"]))
     one_row = len(metrics) <= 3
-    figure, axes = several(len(metrics), 2.1 if one_row else 1.7)
+    figure, axes = several(len(metrics), 2.1 if one_row else 1.7, same_y=one_scale)
     shades = NEUTRAL[-len(sizes) :]
     dashes = [(0, (1, 1.2)), (0, (3, 1.2)), (0, (6, 1.5)), "solid"]
     for ax, metric in zip(axes, metrics, strict=True):
@@ -117,7 +123,8 @@ def precision(
         ax.set_xscale("log")
         ax.set_xticks(_TICKS[len(metrics) > 1], [str(t) for t in _TICKS[len(metrics) > 1]])
         ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set_ylim(0, 1.08 * float(curves["se_difference"].max()))
+        seen = curves if one_scale else curves[curves["metric"] == metric]
+        ax.set_ylim(0, 1.08 * float(seen["se_difference"].max()))
         ax.set_xlabel("raters" if ax in axes[-3:] else "", fontsize=8.5)
         ax.tick_params(labelsize=8)
     figure.supylabel(axis, fontsize=9)

@@ -174,6 +174,7 @@ def _severity_figure(made: Analysed, item: str, parts: dict[str, pd.DataFrame]) 
     drawn = panel_figures.severity(
         table, name=f"severity-{item}", title=f"Severity of raters: {what}",
         axis="points above (+) or below (−) the panel", simulated=made.loaded.simulated,
+        one_scale=1 == len({(made.loaded.metric(m).low, made.loaded.metric(m).high) for m in parts}),
     )  # fmt: skip
     caption = "Each rater's difference from the panel's mean on the same items, with 95% intervals; severe on top."
     return [Figure(f"severity-{item}", caption, drawn)]

@@ -11,6 +11,7 @@ from analysis import display, models, panel_figures
 from analysis.drawing import Drawing, write
 from analysis.fitting import Fitted
 from analysis.reporting.analysed import Analysed, metric_name
+from analysis.reporting.pictures import by_scale
 from analysis.reporting.section import Figure, Section, counted, opening_capital, spaced
 from analysis.results import Answer
 from analysis.stats import power
@@ -70,6 +71,7 @@ def precision(made: Analysed) -> Section | None:
             continue
         drawn.append(Figure(f"precision-{kind}", _caption(curves[0].item),
                             picture(curves, f"precision-{kind}", f"{title}: what limits precision",
+                                    one_scale=1 == len(by_scale(made.of(kind, compared=True))),
                                     simulated=made.loaded.simulated)))  # fmt: skip
         rows += [_row(c) for c in curves]
         numbers += [c.lines() for c in curves]
@@ -131,12 +133,13 @@ def kept(answers: Sequence[Answer], folder: Path) -> list[Path]:
     return paths
 
 
-def picture(curves: Sequence[Curve], name: str, title: str, *, simulated: bool) -> Drawing:
+def picture(curves: Sequence[Curve], name: str, title: str, *, simulated: bool, one_scale: bool = True) -> Drawing:
     """The curves of metrics whose items are of one kind, a panel each."""
     own = [{"metric": c.metric, "raters": c.n_raters, "se_difference": c.own} for c in curves]
     return panel_figures.precision(
         pd.concat([c.lines() for c in curves], ignore_index=True), pd.DataFrame(own), item=curves[0].item,
         name=name, title=title, axis="SE of a difference", simulated=simulated,
+        one_scale=one_scale,
     )  # fmt: skip
 
 

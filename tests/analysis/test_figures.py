@@ -151,3 +151,20 @@ def test_every_mean_has_its_interval_in_its_own_colour():
         colour = drawing.look(SOURCES).colour[source].lower()
         # Two intervals (one for each metric) and the markers.
         assert svg.lower().count(f"stroke: {colour}") >= 2
+
+
+@pytest.mark.parametrize(("one_scale", "share"), [(True, 0.05), (False, 0.95)])
+def test_metrics_of_other_scales_have_axes_of_their_own(monkeypatch, one_scale, share):
+    seen = []
+    monkeypatch.setattr(panel_figures, "finished", lambda figure, *_: seen.append(figure))
+    panel_figures.severity(
+        pd.DataFrame({"metric": ["of five", "of 100"], "rater": "r", "estimate": 0.0, "low": [-1.0, -20.0],
+                      "high": [1.0, 20.0]}),
+        name="f", title="Severity", axis="points", one_scale=one_scale,
+    )  # fmt: skip
+    assert pytest.approx(share, abs=0.01) == 1 / seen[0].axes[0].get_xlim()[1]
+    curves = pd.DataFrame({"metric": ["of five"] * 2 + ["of 100"] * 2, "items": 10, "raters": [2, 20] * 2,
+                           "se_difference": [1.0, 0.5, 20.0, 10.0]})  # fmt: skip
+    panel_figures.precision(curves, curves[curves["raters"] == 2], item="prompt", name="f", title="Precision",
+                            axis="SE", one_scale=one_scale)  # fmt: skip
+    assert pytest.approx(share, abs=0.03) == 1 / seen[1].axes[0].get_ylim()[1]
