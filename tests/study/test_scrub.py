@@ -42,6 +42,7 @@ CLINICAL = [
     "이름이 뭐예요? 성함이 어떻게 되세요?", "제 이름은 알려 드릴 수 없어요",
 ]  # fmt: skip
 DOUBTFUL = [
+    ("10-1234-5678로 주세요", "number", "10-1234-5678"),  # a spreadsheet drops the first 0
     ("내과 김민수 교수님이 보셨어요", "titled_name", "김민수"),
     ("서울시 강남구 테헤란로 12에 살아요", "address", "서울시 강남구 테헤란로 12"),
     ("카톡 아이디는 minsu99예요", "handle", "카톡 아이디는 minsu99"),
