@@ -43,4 +43,8 @@ def to_study(
         f"{into}: {made.encounters} encounters of {made.cases} cases and {len(made.doctors)} doctors for {raters} "
         f"raters; {made.ratings} ratings by judges and rules came along"
     )
-    say(f"next: annotation_app serve {into} --links; annotation_app export {into}; analysis calibrate {into}")
+    run = benchmarks[0]
+    say(
+        f"next: annotation_app serve {into} --links; annotation_app export {into}; analysis calibrate {into} "
+        f"--judge RATER --about {run}/about-RATER.toml --out {run}/results"
+    )

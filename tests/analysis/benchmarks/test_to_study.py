@@ -215,3 +215,5 @@ def test_the_command_says_what_it_made(tmp_path, rated):
     assert (6, 3, ["oracle", "mute"], 6) == tuple(
         json.loads(found.output)[k] for k in ("encounters", "cases", "doctors", "ratings")
     )
+    said = CliRunner().invoke(cli.app, [*asked[:4], str(tmp_path / "t"), *asked[5:7]])
+    assert f"--judge RATER --about {rated}/about-RATER.toml --out {rated}/results" in said.output
