@@ -5,6 +5,7 @@ from scipy.stats import binomtest
 
 from analysis import display, figures, panel_figures, reliability
 from analysis.reporting.analysed import Analysed, metric_name
+from analysis.reporting.pictures import by_scale
 from analysis.reporting.section import Figure, Fold, Section, listed, opening_capital, spaced
 from analysis.stats import agreement, raters
 from analysis.tables import Table
@@ -174,7 +175,7 @@ def _severity_figure(made: Analysed, item: str, parts: dict[str, pd.DataFrame]) 
     drawn = panel_figures.severity(
         table, name=f"severity-{item}", title=f"Severity of raters: {what}",
         axis="points above (+) or below (−) the panel", simulated=made.loaded.simulated,
-        one_scale=1 == len({(made.loaded.metric(m).low, made.loaded.metric(m).high) for m in parts}),
+        one_scale=1 == len(by_scale(made.of(item))),
     )  # fmt: skip
     caption = "Each rater's difference from the panel's mean on the same items, with 95% intervals; severe on top."
     return [Figure(f"severity-{item}", caption, drawn)]
