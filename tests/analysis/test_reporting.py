@@ -184,6 +184,12 @@ def test_severity_names_the_most_severe_first(made):
     assert table.rows[0][0] in section.points[0]
 
 
+def test_severity_is_drawn_under_a_name_of_several_words(made):
+    table = next(t for f in panel.severity(made).folds for t in f.tables if t.name == "severity-fluency")
+    drawn = panel._severity_figure(made, "utterance", {"contextual relevance": table.numbers})
+    assert ["severity-utterance"] == [f.name for f in drawn]
+
+
 def test_what_is_missing_is_counted_by_rater_source_and_metric(made):
     section = panel.missing(made)
     assert section.lead[0].startswith("2/360 (0.6%) ratings have no value (2 missing)")
