@@ -227,7 +227,7 @@ def sizes(found: Fitted) -> str:
     kind = "simulated " if found.selected.simulated else ""
     named = [f"{n[what]:,} {what if n[what] != 1 else what[:-1]}"
              for what in ("items", "raters", "sources", "prompts", "cases") if what in n]  # fmt: skip
-    return f"{found.fit.n_rows:,} {kind}ratings ({', '.join(named)})" if named else f"{found.fit.n_rows:,} ratings"
+    return f"{found.fit.n_rows:,} {kind}ratings" + (f" ({', '.join(named)})" if named else "")
 
 
 def components_table(found: Fitted) -> tables.Table:

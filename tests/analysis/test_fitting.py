@@ -35,6 +35,15 @@ def test_what_is_printed_says_what_was_done(found):
         assert part in text
 
 
+def test_simulated_ratings_say_so_where_no_column_tells_raters_from_items(tmp_path):
+    draws = np.random.default_rng(3).normal(size=60)
+    rows = [f"{g},{3 + g % 2 + d:.3f},true" for g, d in zip(np.repeat(range(12), 5), draws, strict=True)]
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(["site,score,simulated", *rows]), encoding="utf-8")
+    found = fitting.fitted(load(path, Columns(score="score")), "score", formula="score ~ 1 + (1|site)")
+    assert "60 simulated ratings" == fitting.sizes(found)
+
+
 def test_the_result_holds_full_precision(found):
     kept = fitting.result(found).plain()
     assert found.fit.criterion == kept["criterion"]
